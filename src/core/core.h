@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_CORE_H
+#define ERRAND_CORE_H
+/* core: the leaf that everything else stands on.  Nothing here knows what an errand is.
+ *
+ * One section per file: assert, mem, lock, futex, clock, random, text, list, heap.
+ * Threads: each section says; unless it does, a function may be called from any thread on
+ * objects that no other thread uses at the time. */
+#include <stdarg.h>
+#include <stdatomic.h>
+#include "errand/base.h"
+
+/* ---- assert: three words, all statements (status.c, text.c) -------------------------- */
+/* ERRAND_ASSERT: our own bug; always on, prints and aborts.
+ * ERRAND_REQUIRE_ARG: the caller's bug; answers its status in every build and calls the
+ * misuse hook with the function's name and the text. */
+#define ERRAND_ASSERT(condition)                                                              \
+    do {                                                                                      \
+        if (__builtin_expect(!(condition), 0))                                                \
+            errand__assert_failed(__FILE__, __LINE__, #condition);                            \
+    } while (0)
+#define ERRAND_REQUIRE_ARG(condition, status, text)                                           \
+    do {                                                                                      \
+        if (__builtin_expect(!(condition), 0))                                                \
+            return errand__misuse((status), __func__, (text));                                \
+    } while (0)
+ERRAND_NORETURN void errand__assert_failed(const char *file, int line, const char *condition);
+/* Calls the misuse hook ("function: text; sentence of the status") and returns status. */
+errand_status errand__misuse(errand_status status, const char *function, const char *text);
+
+/* Clang's thread-safety analysis, where it is. */
+#if defined(__clang__)
+#define ERRAND_CAPABILITY(x) __attribute__((capability(x)))
+#define ERRAND_REQUIRES(x)   __attribute__((requires_capability(x)))
+#define ERRAND_ACQUIRES(x)   __attribute__((acquire_capability(x)))
+#define ERRAND_RELEASES(x)   __attribute__((release_capability(x)))
+#define ERRAND_NO_ANALYSIS   __attribute__((no_thread_safety_analysis))
+#else
+#define ERRAND_CAPABILITY(x)
+#define ERRAND_REQUIRES(x)
+#define ERRAND_ACQUIRES(x)
+#define ERRAND_RELEASES(x)
+#define ERRAND_NO_ANALYSIS
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ERRAND_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ERRAND_SANITIZED 1
+#endif
+#endif
+#ifndef ERRAND_SANITIZED
+#define ERRAND_SANITIZED 0
+#endif
+#define ERRAND_LINE 64 /* bytes of a cache line: what two threads should not share */
+
+/* ---- mem: the only file that knows which allocator there is (mem.c) ------------------- */
+/* allocator NULL = the library's own.  All answer NULL when memory runs out, never abort. */
+void *errand__mem_alloc(const errand_allocator *allocator, size_t size); /* zeroed */
+void errand__mem_free(const errand_allocator *allocator, void *block, size_t size);
+/* Moves to a larger block, the new tail zeroed; on NULL the old one is untouched. */
+void *errand__mem_grow(const errand_allocator *allocator, void *block, size_t size,
+                       size_t new_size);
+/* Whole zeroed pages straight from the system, touched lazily; never from an allocator. */
+void *errand__mem_map(size_t size);
+void errand__mem_unmap(void *block, size_t size);
+/* Is mallocx there (weak reference, found in the program)?  Decides how arenas work. */
+bool errand__mem_has_jemalloc(void);
+/* Test builds: let the n-th allocation from now fail (n >= 1; 0 = none), of every function
+ * above and of arenas; answers how many were asked for since the last call.  Any thread. */
+uint64_t errand__mem_fail_nth(uint64_t n);
+/* Test builds: bytes live in mem_alloc (all allocators) right now. */
+int64_t errand__mem_live_bytes(void);
+
+/* Arenas for errand_job_alloc (O77).  One per worker, made at first use.  An arena keeps a
+ * count of live blocks; reset frees everything at once.  With jemalloc an arena of its own
+ * (mallocx with MALLOCX_ARENA, "arena.<i>.reset"); else lists over the C library. */
+typedef struct errand__arena errand__arena;
+errand__arena *errand__arena_create(void);
+void errand__arena_destroy(errand__arena *arena);
+void *errand__arena_alloc(errand__arena *arena, size_t size); /* zeroed, 16-aligned */
+void errand__arena_free(errand__arena *arena, void *block);
+size_t errand__arena_live(const errand__arena *arena); /* blocks handed out, not freed */
+void errand__arena_reset(errand__arena *arena);
+
+/* ---- lock: leaf locks and conditions (lock.c) ---------------------------------------- */
+/* Test builds keep a thread-local count of locks held and assert that it is 0 on acquire
+ * (no lock nests) and where foreign code is entered (errand__lock_none_held). */
+typedef struct ERRAND_CAPABILITY("lock") errand__lock {
+    atomic_uint word; /* 0 free, 1 held, 2 held with sleepers; a futex mutex, spins shortly */
+} errand__lock;
+void errand__lock_acquire(errand__lock *lock) ERRAND_ACQUIRES(*lock);
+void errand__lock_release(errand__lock *lock) ERRAND_RELEASES(*lock);
+void errand__lock_none_held(void);
+
+/* futex: sleep while *word == expected; timeout_ns relative, UINT64_MAX = for ever.
+ * Returns after a wake, a change, a signal or the timeout: the caller looks again.
+ * False only when the timeout passed. */
+bool errand__futex_wait(atomic_uint *word, unsigned expected, uint64_t timeout_ns);
+void errand__futex_wake(atomic_uint *word, int threads);
+
+/* ---- clock (clock.c) ------------------------------------------------------------------ */
+uint64_t errand__clock_now(void);    /* CLOCK_MONOTONIC, ns */
+uint64_t errand__clock_coarse(void); /* CLOCK_MONOTONIC_COARSE, ns, cheap, some ms old */
+/* The processor's cycle counter (rdtsc, cntvct_el0, else the clock in ns) and how many of
+ * its ticks make a microsecond, measured once. */
+uint64_t errand__cycles_per_us(void);
+static inline uint64_t
+errand__cycles(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return errand__clock_now();
+#endif
+}
+static inline void
+errand__cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+unsigned errand__cpus_allowed(void); /* processors that this thread may run on, >= 1 */
+/* The processor that the calling thread runs on now (vdso; no system call where possible). */
+unsigned errand__cpu_current(void);
+
+/* ---- random: counter-based streams (random.c) ----------------------------------------- */
+/* A draw is a function of (seed, stream, key, ordinal) and of nothing else, so that one draw
+ * more anywhere shifts no other (D52).  Streams have fixed numbers. */
+typedef enum errand__stream {
+    ERRAND__STREAM_SCHEDULE = 1,
+    ERRAND__STREAM_BEGIN = 2,
+    ERRAND__STREAM_LATENCY = 3,
+    ERRAND__STREAM_TIE = 4,
+    ERRAND__STREAM_FATE = 5,
+    ERRAND__STREAM_APPLICATION = 6
+} errand__stream;
+uint64_t errand__random_draw(uint64_t seed, errand__stream stream, uint64_t key,
+                             uint64_t ordinal);
+/* Uniform in 0 .. n-1 without bias, from the same arguments; n >= 1; n = 1 draws nothing. */
+uint64_t errand__random_below(uint64_t seed, errand__stream stream, uint64_t key,
+                              uint64_t ordinal, uint64_t n);
+/* A child's key: (parent's key, label, number of the parent's spawns so far); labels count
+ * by content.  An operation's key: (task's key, number of its submissions so far). */
+uint64_t errand__key_child(uint64_t parent, const char *label, uint64_t ordinal);
+uint64_t errand__key_operation(uint64_t task, uint64_t ordinal);
+/* Keyed mix of an audit digest: folds bytes of known length in. */
+uint64_t errand__mix_bytes(uint64_t mix, const void *bytes, size_t size);
+/* Real entropy for a seed that nobody gave; never zero. */
+uint64_t errand__random_entropy(void);
+
+/* ---- text (text.c) --------------------------------------------------------------------- */
+/* Formats into size bytes; longer text is cut at a UTF-8 character's end and ends in the mark
+ * "..." (O26).  Always terminated for size >= 1.  Returns the length written. */
+size_t errand__text_format(char *out, size_t size, const char *format, ...)
+    ERRAND_PRINTF(3, 4);
+size_t errand__text_vformat(char *out, size_t size, const char *format, va_list arguments)
+    ERRAND_PRINTF(3, 0);
+
+/* ---- list: intrusive, doubly linked, circular around a head (inline) -------------------- */
+typedef struct errand__link {
+    struct errand__link *next, *previous;
+} errand__link;
+static inline void
+errand__list_init(errand__link *head)
+{
+    head->next = head->previous = head;
+}
+static inline bool
+errand__list_empty(const errand__link *head)
+{
+    return head->next == head;
+}
+static inline void
+errand__list_append(errand__link *head, errand__link *link)
+{
+    link->previous = head->previous;
+    link->next = head;
+    head->previous->next = link;
+    head->previous = link;
+}
+static inline void
+errand__list_prepend(errand__link *head, errand__link *link)
+{
+    errand__list_append(head->next, link);
+}
+/* Unlinks; harmless on a link that is zeroed or unlinked already. */
+static inline void
+errand__list_unlink(errand__link *link)
+{
+    if (link->next == NULL)
+        return;
+    link->next->previous = link->previous;
+    link->previous->next = link->next;
+    link->next = link->previous = NULL;
+}
+static inline bool
+errand__list_linked(const errand__link *link)
+{
+    return link->next != NULL;
+}
+#define ERRAND__CONTAINER(pointer, type, member)                                              \
+    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+
+/* ---- heap: binary heap over (major, minor, last), smallest first (heap.c) --------------- */
+/* Entries are embedded in what they order; an entry knows its position, so removal is
+ * O(log n) and immediate (O72).  position 0 = not in a heap. */
+typedef struct errand__heap_entry {
+    uint64_t major, minor, last;
+    size_t position;
+} errand__heap_entry;
+typedef struct errand__heap {
+    const errand_allocator *allocator;
+    errand__heap_entry **entries; /* entries[1 .. count] */
+    size_t count, room;
+} errand__heap;
+void errand__heap_init(errand__heap *heap, const errand_allocator *allocator);
+void errand__heap_fini(errand__heap *heap);
+/* Makes sure that the heap can hold count entries, so that insert cannot fail. */
+bool errand__heap_reserve(errand__heap *heap, size_t count);
+/* Needs room (reserve first); asserts it. */
+void errand__heap_insert(errand__heap *heap, errand__heap_entry *entry);
+void errand__heap_remove(errand__heap *heap, errand__heap_entry *entry);
+static inline errand__heap_entry *
+errand__heap_first(const errand__heap *heap)
+{
+    return heap->count == 0 ? NULL : heap->entries[1];
+}
+#endif
