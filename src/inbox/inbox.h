@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_INBOX_H
+#define ERRAND_INBOX_H
+/* inbox: news.  One block per runtime holds the inbox, the records and the message pool; it is
+ * counted and may outlive the runtime, so that a late job never touches freed memory.
+ *
+ * The list is one word.  Producers push a complete node by compare-exchange; the runtime's
+ * thread takes the whole chain by one exchange and turns it round.  The word also says what the
+ * consumer is doing while the list is empty, so that "is it empty?" and "wake me" are one
+ * compare-exchange: a producer that replaces PARKED owes a futex wake, one that replaces ARMED
+ * a write to the descriptor, one that meets CLOSED keeps its node. */
+#include "registrar/registrar.h"
+
+/* Tags in the low bits of links: what the link points at, and so where its next link is. */
+enum {
+    ERRAND__NODE_COMPLETION = 0, /* an errand__record; next in record->node */
+    ERRAND__NODE_COMMAND = 1,    /* an errand_command; next in command->library[0] */
+    ERRAND__NODE_POSTED = 2,     /* an errand__record; next in record->post */
+    ERRAND__NODE_TAGS = 7
+};
+enum { /* values of the head that are no node */
+       ERRAND__INBOX_EMPTY = 0,
+       ERRAND__INBOX_PARKED = 8,  /* the consumer sleeps, or is about to */
+       ERRAND__INBOX_ARMED = 16,  /* the descriptor is to be written */
+       ERRAND__INBOX_CLOSED = 24, /* nothing is delivered any more */
+       ERRAND__INBOX_SPECIAL = 31 /* all up to this are no nodes */
+};
+
+typedef struct errand__block {
+    /* Immutable after create. */
+    errand__record *records; /* [0] is unused: slot 0 names nothing */
+    errand__failure *failures;
+    uint32_t record_count, failure_count; /* with the unused [0] of both */
+    size_t mapped;
+    uint64_t runtime_id, epoch_ns; /* epoch of packed times */
+    errand_times times;
+    bool virtual_time; /* t_start and t_end are the order's, not the worker's */
+    int wake_fd;       /* -1 until asked for; written by the owner before ARMED is set */
+    /* Atomic; own line: every producer's.
+     * head.  Writers: producers (push), owner (take, park, arm, close).  Readers: the same.
+     * Order: compare-exchange and exchange, acquire-release.  Pairs: inbox-put.
+     * Why: the consumer must see the node's bytes. */
+    _Alignas(ERRAND_LINE) _Atomic uintptr_t head;
+    /* bell: what a parked consumer sleeps on; stepped by whoever replaced PARKED. */
+    _Alignas(ERRAND_LINE) atomic_uint bell;
+    /* interrupted: errand_interrupt was called (signal handlers write it). */
+    atomic_uint interrupted;
+    /* refs: biased count, see inbox.c: the runtime, inbox handles, unsettled operations. */
+    _Atomic int64_t refs;
+    _Atomic uint64_t undeliverable, returned_late, messages_lost, posts_dropped;
+    /* Terminal counters of what the library settles outside workers and of late puts. */
+    _Atomic uint64_t leaked;
+    /* failure_free: {tag : 32 | index : 32} of the first free failure, a stack with a tag
+     * against ABA.  Writers: any thread.  Order: acquire-release.  Pairs: failure-pool. */
+    _Atomic uint64_t failure_free;
+} errand__block;
+
+/* NULL = no memory.  refs = ERRAND__REFS_BIAS. */
+errand__block *errand__block_create(uint64_t runtime_id, uint32_t operations_max,
+                                    uint32_t messages);
+#define ERRAND__REFS_BIAS (INT64_C(1) << 48)
+void errand__block_hold(errand__block *block);
+void errand__block_let(errand__block *block); /* the last one unmaps */
+/* Called by the owner after close: outstanding completions will each be put (refused) later. */
+void errand__block_close_account(errand__block *block, uint64_t outstanding);
+
+/* put: push the node; wakes what has to be woken.  False: the inbox is closed and the node is
+ * still the caller's.  Any thread.  Never blocks (a futex wake or an 8-byte write at most). */
+bool errand__inbox_put(errand__block *block, void *object, unsigned tag);
+/* take: the whole chain in arrival order, linked through the nodes; 0 = nothing.  Owner. */
+uintptr_t errand__inbox_take(errand__block *block);
+bool errand__inbox_empty(const errand__block *block); /* owner */
+/* park: sleep until something is put or the timeout passed.  Returns at once if anything is
+ * there.  spin: allowed to spin for some microseconds first.  Owner. */
+void errand__inbox_park(errand__block *block, uint64_t timeout_ns, bool spin);
+/* Arms the descriptor if the list is empty; reads it empty.  Owner. */
+void errand__inbox_arm(errand__block *block);
+errand_status errand__inbox_open_fd(errand__block *block);
+/* close: from now on puts are refused; returns what was there, in arrival order.  Owner. */
+uintptr_t errand__inbox_close(errand__block *block);
+/* wake a parked consumer with no node (interrupt); async-signal-safe. */
+void errand__inbox_ring(errand__block *block);
+/* Where the next link of a node is. */
+uintptr_t *errand__node_next(uintptr_t link);
+static inline void *
+errand__node_pointer(uintptr_t link)
+{
+    return (void *)(link & ~(uintptr_t)ERRAND__NODE_TAGS);
+}
+static inline unsigned
+errand__node_tag(uintptr_t link)
+{
+    return (unsigned)(link & ERRAND__NODE_TAGS);
+}
+
+/* The message pool.  NULL = none is free (messages_lost is counted by the caller). */
+errand__failure *errand__failure_take(errand__block *block);
+void errand__failure_give(errand__block *block, errand__failure *failure);
+#endif

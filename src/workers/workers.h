@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_WORKERS_H
+#define ERRAND_WORKERS_H
+/* workers: hands.  Executors and leases.  Workers see dispatches, never registrars' counters or
+ * the runtime: they can neither forge a name nor settle twice. */
+#include "dispatch/dispatch.h"
+#include "errand/executor.h"
+
+typedef struct errand__executor_ops errand__executor_ops;
+
+/* Common head of every executor; each kind embeds it first. */
+struct errand_executor {
+    const errand__executor_ops *ops;
+    /* refs: the creator, each lease, each thread or waker that may touch it.  Acquire-release.
+     * Pairs: executor-refs. */
+    _Atomic uint32_t refs;
+    uint32_t fork_epoch; /* errand__fork_epoch() at create */
+};
+
+/* One runtime's place.  Counted: its runtime, and every worker while it holds work of it. */
+struct errand_lease {
+    /* Immutable after attach. */
+    errand_executor *executor;
+    errand__block *block; /* held */
+    struct errand_runtime *runtime; /* owner thread only */
+    void *impl;           /* the executor's own */
+    uint32_t owed_max, cell_count;
+    uint8_t index; /* in its runtime */
+    bool is_virtual; /* seeded order: jobs are handed over one at a time and waited for */
+    uint64_t epoch;  /* attachment epoch, process-wide counter */
+    /* Owner thread only. */
+    uint64_t owed; /* accepted - drained */
+    bool closed;
+    /* Atomic. */
+    _Atomic uint32_t refs; /* Pairs: lease-refs */
+    /* Single writer: owner.  Read by anyone, last stage first. */
+    _Alignas(ERRAND_LINE) _Atomic uint64_t accepted;
+    _Atomic uint64_t drained;
+    _Atomic uint64_t undeliverable; /* by the owner at close; late ones are the block's */
+    /* Cells: [0] the owner's, [1 ..] the executor's workers'. */
+    errand__cell *cells;
+};
+void errand__lease_hold(errand_lease *lease);
+void errand__lease_let(errand_lease *lease); /* the last one frees it and lets executor, block go */
+
+struct errand__executor_ops {
+    const char *name;
+    uint32_t (*cells)(errand_executor *executor); /* how many a lease needs beyond the owner's */
+    /* Sets lease->impl.  Owner. */
+    errand_status (*attach)(errand_executor *executor, errand_lease *lease);
+    /* A lane and priority will be used: allocate their queue.  Owner; called by bind. */
+    errand_status (*ready)(errand_lease *lease, const errand__record *record);
+    /* May one more be submitted?  OK, ENOTHREAD, EFULL.  Owner; no allocation. */
+    errand_status (*reserve)(errand_lease *lease, uint32_t count);
+    /* Owner.  The record is QUEUED; lane is resolved (never ERRAND_LANE_CLASS). */
+    void (*submit)(errand_lease *lease, errand__record *record, uint32_t generation);
+    /* Several submits follow or have ended: wake workers now (NULL = nothing to do).  Owner. */
+    void (*flush)(errand_lease *lease);
+    /* A queued operation of this lease was cancelled: an entry went stale.  Owner. */
+    void (*stale)(errand_lease *lease, uint8_t lane, uint8_t priority);
+    /* The operation runs beyond its hard deadline and was settled as held: write its worker off and
+     * replace it.  False: no worker of this executor runs it.  Owner. */
+    bool (*write_off)(errand_lease *lease, errand__record *record, uint32_t generation);
+    /* A pending async job was cancelled: have it polled (its token is set).  Owner.  NULL = none. */
+    void (*nudge)(errand_lease *lease, errand__record *record, uint32_t generation);
+    /* No more comes.  Queued operations were settled by the owner before; forget stale entries and the
+     * lease.  Running bodies go on and hold the lease.  Owner. */
+    void (*detach)(errand_lease *lease, uint64_t deadline_ns);
+    /* Seeded orders: run the queued jobs of this lease here, now (no threads), or NULL if the executor has
+     * threads of its own that will do it.  Owner. */
+    void (*step)(errand_lease *lease);
+    void (*snapshot)(errand_executor *executor, errand_executor_snapshot *out_snapshot);
+    void (*destroy)(errand_executor *executor); /* the last reference is gone */
+};
+void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
+void errand__executor_hold(errand_executor *executor);
+void errand__executor_let(errand_executor *executor);
+
+/* Forks of the host: stepped in every child by pthread_atfork; one load, no system call (O61). */
+uint32_t errand__fork_epoch(void);
+
+/* lease.c: the runtime's side.  EDUPLICATE is the runtime's business. */
+errand_status errand__lease_create(errand_executor *executor, errand__block *block,
+                                   struct errand_runtime *runtime, uint32_t owed_max,
+                                   bool is_virtual, errand_lease **out_lease);
+/* Derives the terms of O4 for one lease, last stage first; adds to *out. */
+void errand__lease_account(const errand_lease *lease, errand_snapshot *out);
+
+/* Which lane a record goes to, when its spec said ERRAND_LANE_CLASS. */
+static inline uint8_t
+errand__lane_of(const errand__record *record)
+{
+    if (record->lane != ERRAND_LANE_CLASS)
+        return record->lane;
+    return record->resource_class == ERRAND_QUARANTINED_BLOCKING ? ERRAND_LANE_QUARANTINED
+                                                                 : ERRAND_LANE_MAIN;
+}
+#endif
