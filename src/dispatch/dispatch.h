@@ -34,11 +34,15 @@ bool errand__claim(errand__record *record, uint32_t generation, errand__cell *ce
  * dropped here, once. */
 bool errand__settle_begin(errand__record *record, uint32_t generation, unsigned from,
                           errand_outcome outcome, errand_code code, uint64_t more_flags);
-void errand__settle(errand__block *block, errand__record *record, errand__cell *cell);
+void errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
+                    bool *owed);
 /* cancel_queued: QUEUED -> CANCELLED -> SETTLED and put, as one call; false: it was not queued.
  * code: CANCELLED, DEADLINE or WORKER_LOST. */
 bool errand__settle_queued(errand__block *block, errand__record *record, uint32_t generation,
                            errand_outcome outcome, errand_code code, errand__cell *cell);
+/* return: the body of a held operation came back (O45).  Worker.  Puts the record once more if its
+ * completion was drained; drops the state here if the inbox is closed. */
+void errand__return(errand__block *block, errand__record *record);
 /* Sets the token; answers the word before. */
 uint64_t errand__token_set(errand__record *record);
 /* Arms: stores QUEUED with the record's generation; answers the generation. */
@@ -70,32 +74,61 @@ bool errand__contained(void (*fn)(void *arg), void *arg, char *text, size_t size
 bool errand__on_worker(void);
 
 /* ---- hands: one worker's context --------------------------------------------------------------- */
-struct errand_job { /* the running job's view */
-    struct errand__hands *hands;
-    errand__record *record;
+typedef struct errand__defer { /* errand_job_defer: newest first */
+    struct errand__defer *next;
+    void (*fn)(void *arg);
+    void *arg;
+} errand__defer;
+struct errand_job { /* the running job's view; an async job's lives in its waker */
+    struct errand__hands *hands; /* of the thread that runs or polls it now */
+    errand__record *record;      /* NULL = no job */
     errand__block *block;
+    errand__cell *cell;
     uint32_t generation;
-    bool finished; /* async: after its end */
-    struct errand__defer *defers;
-    size_t arena_blocks; /* handed to this job */
+    bool is_async, finished;
+    errand__defer *defers;
+    errand_payload payload;
+    errand__failure *failure;
+    bool message_lost;
+    uintptr_t follows;   /* tagged, see errand__record.details */
+    int32_t sys_errno;
+    uint64_t t_start;    /* ns on CLOCK_MONOTONIC */
+    size_t arena_blocks; /* blocking: handed to this job */
+    struct errand__block_link *blocks; /* async: its own memory */
 };
 typedef struct errand__hands {
     errand__frame frame; /* the worker loop's; panics of bodies land there */
-    struct errand_job job; /* record NULL = no job now */
-    errand__cell *cell;  /* of this worker in the lease whose job runs */
+    errand_job own;      /* of blocking jobs */
+    errand_job *job;     /* the current one; NULL between jobs */
     errand__arena *arena; /* made at first use; NULL before */
-    uint64_t now_ns;      /* coarse clock of this group */
-    uint64_t epoch;       /* attachment epoch of the lease */
+    bool owes_ring;       /* a dozing runtime is to be rung: see errand__hands_ring */
+    /* The clock: one reading per group, then the cycle counter. */
+    uint64_t base_ns, base_cycles, cycles; /* cycles: the last reading */
+    double ns_per_cycle;
+    uint64_t epoch; /* attachment epoch of the lease whose job runs */
     uint64_t destructor_panics, leaked;
 } errand__hands;
 void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);
+/* Reads the clock; at the start of each group, and after a millisecond. */
+void errand__hands_clock(errand__hands *hands);
+uint64_t errand__hands_now(const errand__hands *hands); /* ns, from the last cycles reading */
+/* Wakes the runtime whose wake was put off; at the end of a group, before anything that may block. */
+static inline void
+errand__hands_ring(errand__hands *hands, errand__block *block)
+{
+    if (hands->owes_ring) {
+        hands->owes_ring = false;
+        errand__inbox_ring(block);
+    }
+}
 /* execute: claim, enter the blocking body, settle.  False: there was nothing to claim.
- * A panic leaves through hands->frame with job.record set; the loop's owner then calls
- * errand__hands_panicked and goes on.  The frame must have been entered. */
+ * A panic leaves through hands->frame; the loop's owner then calls errand__hands_panicked and goes
+ * on.  The frame must have been entered.  hands->cycles is read after the body. */
 bool errand__hands_execute(errand__hands *hands, errand__block *block, errand__record *record,
                            uint32_t generation, errand__cell *cell);
-/* Settles the current job as PANICKED with frame.message: deferred cleanups, then the put. */
+/* Settles the current job as PANICKED with the message: deferred cleanups, then the put.  Also for a
+ * thread that ends inside a job (pthread_exit).  Nothing if there is no current job. */
 void errand__hands_panicked(errand__hands *hands, const char *message);
 /* Async.  start: claim and construct; poll: one poll.  Answers what the job now is.  A panic leaves
  * as above. */
@@ -107,12 +140,9 @@ typedef enum errand__poll {
 errand__poll errand__hands_start(errand__hands *hands, errand__block *block,
                                  errand__record *record, uint32_t generation,
                                  errand__cell *cell);
-errand__poll errand__hands_poll(errand__hands *hands, errand__block *block,
-                                errand__record *record, uint32_t generation,
-                                errand__cell *cell);
-/* A pending async job is dropped unpolled (cancel, detach): settles it as CANCELLED. */
-void errand__hands_drop_pending(errand__block *block, errand__record *record,
-                                uint32_t generation, errand__cell *cell);
+errand__poll errand__hands_poll(errand__hands *hands, struct errand_waker *waker);
+/* A pending async job is dropped unpolled: settles it as CANCELLED; false: it had ended. */
+bool errand__hands_drop_pending(errand__hands *hands, struct errand_waker *waker);
 
 /* Wakers (async.h).  The executor that claims the job sets rouse before start is called. */
 struct errand_waker {
@@ -124,9 +154,8 @@ struct errand_waker {
     void (*forget)(void *port);                /* the last reference is gone */
     void *port;
     struct errand_waker *next; /* in the executor's woken list */
-    errand__record *record;
-    uint32_t generation;
-    void *lease;
+    void *lease;     /* the executor's: held while the job is pending */
+    errand_job job;  /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 
@@ -136,8 +165,17 @@ errand_status errand__spec_check(const errand_spec *spec, const char **out_text)
 bool errand__spec_needs_extra(const errand_spec *spec);
 /* Fills an ISSUED record from a checked spec; extra may be NULL if none is needed. */
 void errand__record_fill(errand__record *record, const errand_spec *spec, errand__extra *extra);
-/* Drops state, decoder and hook data (contained), in this order; owner. */
-void errand__spec_drop(const errand_spec *spec);
-void errand__record_drop_parts(errand__record *record, bool decoder_consumed);
+/* Drops, each contained; owner's, but for follow-ups that nobody will hear of.  They answer how many
+ * panicked (counted as leaked by the caller).  spec_drop: decoder data, hook data, state. */
+unsigned errand__spec_drop(const errand_spec *spec);
+unsigned errand__record_drop_decoder(errand__record *record);
+unsigned errand__record_drop_hook(errand__record *record);
+unsigned errand__record_drop_state(errand__record *record);
 const char *errand__record_name(const errand__record *record);
+
+/* details of a record: follow-ups, then a failure; see registrar.h. */
+uintptr_t errand__details_join(uintptr_t follows, errand__failure *failure);
+errand__failure *errand__details_failure(uintptr_t details);
+void errand__details_drop(errand__block *block, uintptr_t details);
+void errand__job_blocks_free(errand_job *job);
 #endif

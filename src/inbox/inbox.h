@@ -23,7 +23,9 @@ enum { /* values of the head that are no node */
        ERRAND__INBOX_PARKED = 8,  /* the consumer sleeps, or is about to */
        ERRAND__INBOX_ARMED = 16,  /* the descriptor is to be written */
        ERRAND__INBOX_CLOSED = 24, /* nothing is delivered any more */
-       ERRAND__INBOX_SPECIAL = 31 /* all up to this are no nodes */
+       ERRAND__INBOX_DOZING = 32, /* the consumer sleeps at most 100 us: a worker may wake it
+                                   * later, at the end of its group */
+       ERRAND__INBOX_SPECIAL = 63 /* all up to this are no nodes */
 };
 
 typedef struct errand__block {
@@ -36,6 +38,11 @@ typedef struct errand__block {
     errand_times times;
     bool virtual_time; /* t_start and t_end are the order's, not the worker's */
     int wake_fd;       /* -1 until asked for; written by the owner before ARMED is set */
+    /* Owner thread only. */
+    bool fd_pending;       /* the descriptor was, or is about to be, written */
+    unsigned cpus;         /* processors that the owner may use; 0 = not asked yet */
+    uint64_t spin_cycles;  /* how long the next park may spin; adapts */
+    uint64_t last_traffic; /* cycle counter at the last park that found something */
     /* Atomic; own line: every producer's.
      * head.  Writers: producers (push), owner (take, park, arm, close).  Readers: the same.
      * Order: compare-exchange and exchange, acquire-release.  Pairs: inbox-put.
@@ -66,13 +73,15 @@ void errand__block_close_account(errand__block *block, uint64_t outstanding);
 
 /* put: push the node; wakes what has to be woken.  False: the inbox is closed and the node is
  * still the caller's.  Any thread.  Never blocks (a futex wake or an 8-byte write at most). */
-bool errand__inbox_put(errand__block *block, void *object, unsigned tag);
+/* owed: NULL = wake at once; else set to true instead of waking a dozing consumer: the caller rings
+ * soon (errand__inbox_ring). */
+bool errand__inbox_put(errand__block *block, void *object, unsigned tag, bool *owed);
 /* take: the whole chain in arrival order, linked through the nodes; 0 = nothing.  Owner. */
 uintptr_t errand__inbox_take(errand__block *block);
 bool errand__inbox_empty(const errand__block *block); /* owner */
-/* park: sleep until something is put or the timeout passed.  Returns at once if anything is
- * there.  spin: allowed to spin for some microseconds first.  Owner. */
-void errand__inbox_park(errand__block *block, uint64_t timeout_ns, bool spin);
+/* park: sleep until something is put or rung, or the timeout passed.  Returns at once if anything
+ * is there.  Spins first if that paid lately and a processor is free; then dozes; then sleeps. */
+void errand__inbox_park(errand__block *block, uint64_t timeout_ns);
 /* Arms the descriptor if the list is empty; reads it empty.  Owner. */
 void errand__inbox_arm(errand__block *block);
 errand_status errand__inbox_open_fd(errand__block *block);

@@ -28,6 +28,7 @@ struct errand__block;
  * Order:   each move is one compare-exchange, acquire-release: its winner owns the job.
  * Pairs:   control-claim, control-settle, control-post.
  * Why:     both sides need the job's bytes; relaxed would let the winner read half of them.
+ * The generation is the low half of the identity's, never 0 in a live record; recycling stores 0.
  * A claim with an old generation fails, so queues may hold stale entries. */
 enum {
     ERRAND__IDLE = 0,
@@ -46,6 +47,8 @@ enum {
 #define ERRAND__OUTCOME_SHIFT 16
 #define ERRAND__CODE_SHIFT    24
 #define ERRAND__GENERATION_SHIFT 32
+/* node of a record that was armed and not put yet; settle asserts it (O17). */
+#define ERRAND__NODE_UNPUT ((uintptr_t)1)
 static inline unsigned
 errand__control_state(uint64_t control)
 {
@@ -88,7 +91,7 @@ typedef enum errand__phase {
     ERRAND__PHASE_SPLIT = 3,
     ERRAND__PHASE_ARMED = 4,
     ERRAND__PHASE_HELD = 5,   /* completion drained, body not back */
-    ERRAND__PHASE_RETIRED = 6 /* the slot's generations are used up */
+    ERRAND__PHASE_LINGER = 6  /* to be recycled once its post node was taken from the chain */
 } errand__phase;
 
 typedef enum errand__wait_state {
@@ -185,8 +188,8 @@ errand_status errand__registrar_wait_key(errand__registrar *registrar, uint64_t 
 /* issue: a free record with a fresh identity, phase ISSUED.  EFULL · EEXHAUSTED. */
 errand_status errand__registrar_issue(errand__registrar *registrar, uint32_t kind, void *wait,
                                       errand__record **out_record);
-/* recycle: phase FREE (or RETIRED), generation of the control word stepped.  extra is given
- * back; nothing else is dropped here. */
+/* recycle: phase FREE, generation of the control word 0; or LINGER while its post node is linked
+ * (call again when that was taken).  extra is given back; nothing else is dropped here. */
 void errand__registrar_recycle(errand__registrar *registrar, errand__record *record);
 /* The record whose five fields match, in any phase but FREE; else NULL. */
 errand__record *errand__registrar_find(const errand__registrar *registrar,

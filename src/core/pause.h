@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_PAUSE_H
+#define ERRAND_PAUSE_H
+/* pause: named places where tests may stop a thread (errand_testing_pause).  Nothing in a library
+ * that is installed.  The places:
+ *   "claim"         a worker is about to claim a dispatch
+ *   "body-done"     the body returned; nothing is settled yet
+ *   "settle"        the winner of the move to settled is about to put
+ *   "put"           a node is about to be pushed
+ *   "park"          the runtime's thread is about to say that it parks
+ *   "submit-checked", "submit-counted", "submit-armed", "submit-handed"   steps of a submit
+ *   "worker-sleep"  a worker is about to register as sleeping
+ *   "group-taken"   a worker took a group
+ *   "write-off"     the owner is about to write a worker off */
+#if ERRAND_TESTING
+void errand__pause(const char *place);
+#define ERRAND__PAUSE(place) errand__pause(place)
+#else
+#define ERRAND__PAUSE(place)                                                                  \
+    do {                                                                                      \
+    } while (0)
+#endif
+#endif

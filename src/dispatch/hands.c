@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: one worker's context, and how a body is entered and left.
+ *
+ * What a body makes (payload, failure, follow-ups, deferred cleanups) stays in the errand_job
+ * until the exchange to SETTLED is won; only then is the record written.  So a body whose
+ * operation was settled for it (written off) can go on as long as it likes without a race, and
+ * what it made is dropped when it comes back.
+ *
+ * Times: the group's clock reading plus the cycle counter, which costs a fraction of a clock
+ * call; a job's start is the end of the one before it. */
+#include <string.h>
+#include "core/pause.h"
+#include "dispatch/dispatch.h"
+
+void
+errand__hands_init(errand__hands *hands)
+{
+    memset(hands, 0, sizeof *hands);
+    hands->own.hands = hands;
+    hands->frame.hands = hands;
+    hands->ns_per_cycle = 1000.0 / (double)errand__cycles_per_us();
+    errand__hands_clock(hands);
+}
+
+void
+errand__hands_fini(errand__hands *hands)
+{
+    errand__arena_destroy(hands->arena);
+    hands->arena = NULL;
+}
+
+void
+errand__hands_clock(errand__hands *hands)
+{
+    hands->base_ns = errand__clock_now();
+    hands->base_cycles = hands->cycles = errand__cycles();
+}
+
+uint64_t
+errand__hands_now(const errand__hands *hands)
+{
+    return hands->base_ns +
+           (uint64_t)((double)(hands->cycles - hands->base_cycles) * hands->ns_per_cycle);
+}
+
+static void
+run_defer(void *arg)
+{
+    errand__defer *defer = arg;
+
+    defer->fn(defer->arg);
+}
+
+static void
+run_defers(errand_job *job)
+{
+    char text[64];
+
+    while (job->defers != NULL) {
+        errand__defer *defer = job->defers;
+
+        job->defers = defer->next;
+        if (errand__contained(run_defer, defer, text, sizeof text))
+            job->hands->leaked++;
+        errand__mem_free(NULL, defer, sizeof *defer);
+    }
+}
+
+static void
+drop_payload(void *arg)
+{
+    errand_payload_drop(arg);
+}
+
+/* The memory of errand_job_alloc goes with the job.  The whole arena may be reset when it holds
+ * nothing but this job's blocks (O77). */
+static void
+release_memory(errand_job *job)
+{
+    errand__hands *hands = job->hands;
+
+    errand__job_blocks_free(job);
+    if (job->arena_blocks == 0)
+        return;
+    if (errand__arena_live(hands->arena) == job->arena_blocks)
+        errand__arena_reset(hands->arena);
+    else
+        hands->leaked += job->arena_blocks;
+    job->arena_blocks = 0;
+}
+
+static void
+stamp_times(errand_job *job, errand__record *record)
+{
+    errand__hands *hands = job->hands;
+    uint64_t end;
+
+    if (job->block->times == ERRAND_TIMES_EXACT) {
+        hands->cycles = errand__cycles();
+        record->extra->t_start = job->t_start;
+        record->extra->t_end = errand__clock_now();
+        return;
+    }
+    hands->cycles = errand__cycles();
+    end = errand__hands_now(hands);
+    record->times = errand__times_pack(job->t_start - job->block->epoch_ns,
+                                       end > job->t_start ? end - job->t_start : 0);
+}
+
+/* A body whose operation was settled meanwhile: all that it made is dropped. */
+static void
+finish_late(errand_job *job)
+{
+    char text[64];
+
+    if (errand__contained(drop_payload, &job->payload, text, sizeof text))
+        job->hands->leaked++;
+    if (job->failure != NULL)
+        errand__failure_give(job->block, job->failure);
+    errand__details_drop(job->block, job->follows);
+    job->hands->cycles = errand__cycles();
+}
+
+/* The end of every body, one way or the other.  After the put neither record nor job is touched
+ * (O23). */
+static void
+finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_code)
+{
+    errand__hands *hands = job->hands;
+    errand__record *record = job->record;
+    uint64_t flags = job->message_lost ? ERRAND__FLAG_LOST : 0;
+
+    ERRAND__PAUSE("body-done");
+    if (job->defers != NULL)
+        run_defers(job);
+    release_memory(job);
+    hands->job = NULL;
+    job->record = NULL;
+    if (!errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome, code, flags)) {
+        finish_late(job);
+        errand__return(job->block, record);
+        return;
+    }
+    record->payload = job->payload;
+    record->job_code = job_code;
+    record->sys_errno = job->sys_errno;
+    record->details = errand__details_join(job->follows, job->failure);
+    stamp_times(job, record);
+    errand__settle(job->block, record, job->cell, &hands->owes_ring);
+}
+
+static void
+finish_answer(errand_job *job, int32_t answer)
+{
+    char text[64];
+
+    if (answer == 0) {
+        if (job->failure != NULL) {
+            errand__failure_give(job->block, job->failure);
+            job->failure = NULL;
+        }
+        finish(job, ERRAND_COMPLETED, ERRAND_CODE_NONE, 0);
+        return;
+    }
+    if (job->payload.data != NULL || job->payload.held_type != NULL) {
+        if (errand__contained(drop_payload, &job->payload, text, sizeof text))
+            job->hands->leaked++;
+        job->payload = (errand_payload){.data = NULL}; /* never half a result (C-F1) */
+    }
+    if (answer < 0)
+        errand_job_message(job, "the job answered %d, but negative codes are the library's; "
+                                "answer 1 or more", (int)answer);
+    finish(job, ERRAND_FAILED, ERRAND_CODE_JOB, answer);
+}
+
+static void
+begin(errand_job *job, errand__hands *hands, errand__block *block, errand__record *record,
+      uint32_t generation, errand__cell *cell)
+{
+    job->hands = hands;
+    job->record = record;
+    job->block = block;
+    job->cell = cell;
+    job->generation = generation;
+    job->payload = (errand_payload){.data = NULL};
+    job->failure = NULL;
+    job->message_lost = false;
+    job->follows = 0;
+    job->sys_errno = 0;
+    job->t_start = block->times == ERRAND_TIMES_EXACT ? errand__clock_now()
+                                                      : errand__hands_now(hands);
+    hands->job = job;
+}
+
+bool
+errand__hands_execute(errand__hands *hands, errand__block *block, errand__record *record,
+                      uint32_t generation, errand__cell *cell)
+{
+    errand_job *job = &hands->own;
+
+    if (!errand__claim(record, generation, cell))
+        return false;
+    begin(job, hands, block, record, generation, cell);
+    finish_answer(job, record->job->run(job, record->state, &job->payload));
+    return true;
+}
+
+void
+errand__hands_panicked(errand__hands *hands, const char *message)
+{
+    errand_job *job = hands->job;
+    char text[64];
+
+    if (job == NULL)
+        return;
+    if (job->is_async)
+        job->finished = true;
+    if (errand__contained(drop_payload, &job->payload, text, sizeof text))
+        hands->leaked++;
+    job->payload = (errand_payload){.data = NULL};
+    errand_job_message(job, "%s", message);
+    finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
+}
+
+/* ---- async -------------------------------------------------------------------------------- */
+
+errand__poll
+errand__hands_start(errand__hands *hands, errand__block *block, errand__record *record,
+                    uint32_t generation, errand__cell *cell)
+{
+    errand_job *job;
+    int32_t answer;
+
+    if (!errand__claim(record, generation, cell))
+        return ERRAND__POLL_NOTHING;
+    job = &record->extra->waker->job;
+    job->is_async = true;
+    begin(job, hands, block, record, generation, cell);
+    answer = record->job->start == NULL
+                 ? 0
+                 : record->job->start(job, record->state, &job->payload);
+    if (answer != 0) {
+        job->finished = true;
+        finish_answer(job, answer);
+        return ERRAND__POLL_ENDED;
+    }
+    hands->job = NULL;
+    return ERRAND__POLL_PENDING;
+}
+
+errand__poll
+errand__hands_poll(errand__hands *hands, errand_waker *waker)
+{
+    errand_job *job = &waker->job;
+    errand__record *record = job->record;
+    int32_t answer;
+
+    if (record == NULL || job->finished)
+        return ERRAND__POLL_NOTHING;
+    job->hands = hands;
+    hands->job = job;
+    answer = record->job->poll(job, record->state, &job->payload);
+    if (answer == ERRAND_PENDING) {
+        hands->job = NULL;
+        return ERRAND__POLL_PENDING;
+    }
+    job->finished = true;
+    finish_answer(job, answer);
+    return ERRAND__POLL_ENDED;
+}
+
+bool
+errand__hands_drop_pending(errand__hands *hands, errand_waker *waker)
+{
+    errand_job *job = &waker->job;
+    char text[64];
+
+    if (job->record == NULL || job->finished)
+        return false;
+    job->hands = hands;
+    job->finished = true;
+    if (errand__contained(drop_payload, &job->payload, text, sizeof text))
+        hands->leaked++;
+    job->payload = (errand_payload){.data = NULL};
+    finish(job, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, 0);
+    return true;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the whole guarantee.
+ *
+ * Held operations (O45): settled here while the body goes on.  Its return and the drain of its
+ * completion set a flag each (BACK, DRAINED); whoever comes second drops the state: the owner at
+ * its drain or at close, or the returning thread by one more put.
+ *
+ * The control word decides who settles: every way to an end is a compare-exchange to SETTLED,
+ * and its winner alone calls errand__settle, which puts the completion.  The assertion on the
+ * record's node makes a second put of one operation impossible in every build (O17).
+ *
+ * A put can be refused only by a closed inbox.  Then the operation is undeliverable: its report
+ * was written at close, and what is left here is to drop what the worker's side holds, once,
+ * and to give back the operation's share of the block (O23, O31). */
+#include "core/pause.h"
+#include "dispatch/dispatch.h"
+
+uint32_t
+errand__arm(errand__record *record)
+{
+    uint32_t generation = (uint32_t)record->generation;
+
+    record->node = ERRAND__NODE_UNPUT;
+    record->details = 0;
+    atomic_fetch_or_explicit(&record->control, ERRAND__QUEUED,
+                             memory_order_release); /* Pairs: control-claim */
+    return generation;
+}
+
+bool
+errand__claim(errand__record *record, uint32_t generation, errand__cell *cell)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    ERRAND__PAUSE("claim");
+    do {
+        if (errand__control_generation(control) != generation ||
+            errand__control_state(control) != ERRAND__QUEUED)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &record->control, &control, control + (ERRAND__RUNNING - ERRAND__QUEUED),
+        memory_order_acq_rel, /* Pairs: control-claim */
+        memory_order_relaxed));
+    errand__count(&cell->started);
+    return true;
+}
+
+bool
+errand__settle_begin(errand__record *record, uint32_t generation, unsigned from,
+                     errand_outcome outcome, errand_code code, uint64_t more_flags)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+    uint64_t verdict = (uint64_t)outcome << ERRAND__OUTCOME_SHIFT |
+                       (uint64_t)code << ERRAND__CODE_SHIFT | more_flags;
+
+    do {
+        if (errand__control_generation(control) != generation ||
+            errand__control_state(control) != from)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &record->control, &control,
+        (control & ~ERRAND__STATE_MASK) | ERRAND__SETTLED | verdict,
+        memory_order_acq_rel, /* Pairs: control-settle */
+        memory_order_relaxed));
+    return true;
+}
+
+static void
+drop_payload(void *arg)
+{
+    errand_payload_drop(arg);
+}
+
+static void
+drop_state(void *arg)
+{
+    errand__record *record = arg;
+
+    if (record->job->drop != NULL)
+        record->job->drop(record->state);
+}
+
+/* The inbox is closed: nobody will hear of it.  Decoder and hook data went at close. */
+static void
+settle_undeliverable(errand__block *block, errand__record *record)
+{
+    char text[64];
+
+    if (errand__contained(drop_payload, &record->payload, text, sizeof text))
+        atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
+    errand__details_drop(block, record->details);
+    atomic_fetch_add_explicit(&block->undeliverable, 1, memory_order_relaxed);
+    if (errand__contained(drop_state, record, text, sizeof text))
+        atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
+    errand__block_let(block);
+}
+
+void
+errand__settle(errand__block *block, errand__record *record, errand__cell *cell, bool *owed)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+    unsigned outcome = (unsigned)(control >> ERRAND__OUTCOME_SHIFT) & 0xff;
+    unsigned code = (unsigned)(control >> ERRAND__CODE_SHIFT) & 0xff;
+
+    ERRAND__PAUSE("settle");
+    ERRAND_ASSERT(errand__control_state(control) == ERRAND__SETTLED);
+    ERRAND_ASSERT(record->node == ERRAND__NODE_UNPUT);
+    record->node = 0;
+    if (code != ERRAND_CODE_NONE)
+        errand__count(&cell->codes[code]);
+    errand__count(&cell->outcomes[outcome]);
+    if (!errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, owed))
+        settle_undeliverable(block, record);
+}
+
+bool
+errand__settle_queued(errand__block *block, errand__record *record, uint32_t generation,
+                      errand_outcome outcome, errand_code code, errand__cell *cell)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    do {
+        if (errand__control_generation(control) != generation ||
+            errand__control_state(control) != ERRAND__QUEUED)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &record->control, &control, control + (ERRAND__CANCELLED - ERRAND__QUEUED),
+        memory_order_acq_rel, /* Pairs: control-claim */
+        memory_order_relaxed));
+    record->payload = (errand_payload){.data = NULL};
+    record->times = 0;
+    errand__count(&cell->cancelled_queued);
+    if (!errand__settle_begin(record, generation, ERRAND__CANCELLED, outcome, code, 0))
+        errand__assert_failed(__FILE__, __LINE__, "a cancelled operation settles once");
+    errand__settle(block, record, cell, NULL);
+    return true;
+}
+
+void
+errand__return(errand__block *block, errand__record *record)
+{
+    uint64_t before = atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_BACK,
+                                               memory_order_acq_rel); /* Pairs: held-return */
+    char text[64];
+
+    atomic_fetch_add_explicit(&block->returned_late, 1, memory_order_relaxed);
+    if ((before & ERRAND__FLAG_DRAINED) == 0)
+        return; /* its drain, or the close, will find it back */
+    if (errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, NULL))
+        return;
+    if (errand__contained(drop_state, record, text, sizeof text))
+        atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
+    errand__block_let(block);
+}
+
+uint64_t
+errand__token_set(errand__record *record)
+{
+    return atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_CANCEL,
+                                    memory_order_acq_rel);
+}
+
+uint64_t
+errand__times_pack(uint64_t since_epoch_ns, uint64_t length_ns)
+{
+    unsigned exponent = 0;
+
+    while (length_ns >= (UINT64_C(1) << 18)) {
+        length_ns >>= 1;
+        exponent++;
+    }
+    return (since_epoch_ns >> 12) << 24 | (uint64_t)exponent << 18 | length_ns;
+}
+
+void
+errand__times_unpack(uint64_t packed, uint64_t epoch_ns, uint64_t t_submit,
+                     uint64_t *out_start, uint64_t *out_end)
+{
+    uint64_t start = epoch_ns + ((packed >> 24) << 12);
+    uint64_t length = (packed & 0x3ffff) << ((packed >> 18) & 0x3f);
+
+    if (start < t_submit) /* rounding; or the 52 days of the start field went round */
+        start = t_submit;
+    *out_start = start;
+    *out_end = start + length;
+}

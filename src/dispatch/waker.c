@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: wakers.
+ *
+ * A waker is counted on its own, so that it may outlive job, runtime and executor.  Its state
+ * goes quiet -> woken by whoever wakes first (that one queues it), back to quiet by the executor
+ * just before it polls, and to dead at the job's end, after which a wake does nothing. */
+#include "dispatch/dispatch.h"
+
+errand_waker *
+errand__waker_create(void)
+{
+    errand_waker *waker = errand__mem_alloc(NULL, sizeof *waker);
+
+    if (waker != NULL)
+        atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
+    return waker;
+}
+
+errand_waker *
+errand_job_waker(errand_job *job)
+{
+    if (job == NULL || !job->is_async)
+        return NULL;
+    return errand_waker_hold(job->record->extra->waker);
+}
+
+errand_waker *
+errand_waker_hold(errand_waker *waker)
+{
+    if (waker != NULL)
+        atomic_fetch_add_explicit(&waker->refs, 1, memory_order_relaxed);
+    return waker;
+}
+
+void
+errand_waker_wake(errand_waker *waker)
+{
+    unsigned quiet = 0;
+
+    if (waker != NULL &&
+        atomic_compare_exchange_strong_explicit(&waker->state, &quiet, 1, memory_order_acq_rel,
+                                                memory_order_relaxed)) /* Pairs: waker-state */
+        waker->rouse(waker);
+}
+
+void
+errand_waker_abandon(errand_waker **take_waker)
+{
+    errand_waker *waker;
+
+    if (take_waker == NULL || *take_waker == NULL)
+        return;
+    waker = *take_waker;
+    *take_waker = NULL;
+    if (atomic_fetch_sub_explicit(&waker->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (waker->forget != NULL)
+        waker->forget(waker->port);
+    errand__mem_free(NULL, waker, sizeof *waker);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: a list in one word.
+ *
+ * head is a node (the newest of a chain linked to older ones) or, while the list is empty, what
+ * the consumer is doing.  Because both stand in one word, a put that finds PARKED and the park
+ * that says so cannot miss each other, and no fence or second word is needed (O66).
+ *
+ * A put links its node completely before the compare-exchange that publishes it, so that the
+ * consumer never waits for a producer (O65).  It costs one compare-exchange; only a put that
+ * replaced PARKED makes a system call.  DOZING is a sleep of at most 100 us: a worker that
+ * replaces it may go on with its group and ring at the end, which spares a switch per job on
+ * one processor; if it blocks meanwhile the consumer looks by itself.
+ *
+ * The descriptor (O67): a drain that leaves the list empty stores ARMED; the put that replaces
+ * ARMED writes once; the consumer reads it back when it arms again. */
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <fcntl.h>
+#include <errno.h>
+#include "core/pause.h"
+#include "inbox/inbox.h"
+
+#define DOZE_NS       UINT64_C(100000)
+#define SPIN_FIRST_US 20
+#define SPIN_LEAST_US 1
+#define RECENT_US     2000
+
+uintptr_t *
+errand__node_next(uintptr_t link)
+{
+    void *object = errand__node_pointer(link);
+
+    switch (errand__node_tag(link)) {
+    case ERRAND__NODE_COMPLETION:
+        return &((errand__record *)object)->node;
+    case ERRAND__NODE_POSTED:
+        return &((errand__record *)object)->post;
+    default:
+        return (uintptr_t *)(void *)&((errand_command *)object)->library[0];
+    }
+}
+
+static void
+write_fd(int fd)
+{
+    const uint64_t one = 1;
+    int saved = errno;
+    ssize_t written;
+
+    do
+        written = write(fd, &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+    errno = saved;
+}
+
+void
+errand__inbox_ring(errand__block *block)
+{
+    atomic_fetch_add_explicit(&block->bell, 1, memory_order_release); /* Pairs: bell */
+    errand__futex_wake(&block->bell, 1);
+    if (atomic_load_explicit(&block->head, memory_order_acquire) == ERRAND__INBOX_ARMED)
+        write_fd(block->wake_fd);
+}
+
+bool
+errand__inbox_put(errand__block *block, void *object, unsigned tag, bool *owed)
+{
+    uintptr_t self = (uintptr_t)object | tag;
+    uintptr_t *next = errand__node_next(self);
+    uintptr_t head = atomic_load_explicit(&block->head, memory_order_relaxed);
+
+    ERRAND__PAUSE("put");
+    do {
+        if (head == ERRAND__INBOX_CLOSED)
+            return false;
+        *next = head <= ERRAND__INBOX_SPECIAL ? 0 : head;
+    } while (!atomic_compare_exchange_weak_explicit(&block->head, &head, self,
+                                                    memory_order_acq_rel, /* Pairs: inbox-put */
+                                                    memory_order_relaxed));
+    if (head > ERRAND__INBOX_SPECIAL || head == ERRAND__INBOX_EMPTY)
+        return true;
+    if (head == ERRAND__INBOX_ARMED) {
+        write_fd(block->wake_fd);
+    } else if (head == ERRAND__INBOX_DOZING && owed != NULL) {
+        *owed = true;
+    } else {
+        atomic_fetch_add_explicit(&block->bell, 1, memory_order_release); /* Pairs: bell */
+        errand__futex_wake(&block->bell, 1);
+    }
+    return true;
+}
+
+/* Turns a chain round, newest-first to oldest-first. */
+static uintptr_t
+reverse(uintptr_t link)
+{
+    uintptr_t done = 0;
+
+    while (link != 0) {
+        uintptr_t *next = errand__node_next(link);
+        uintptr_t older = *next;
+
+        __builtin_prefetch((void *)older);
+        *next = done;
+        done = link;
+        link = older;
+    }
+    return done;
+}
+
+uintptr_t
+errand__inbox_take(errand__block *block)
+{
+    uintptr_t head = atomic_load_explicit(&block->head, memory_order_relaxed);
+
+    if (head <= ERRAND__INBOX_SPECIAL)
+        return 0;
+    head = atomic_exchange_explicit(&block->head, ERRAND__INBOX_EMPTY,
+                                    memory_order_acq_rel); /* Pairs: inbox-put */
+    return reverse(head);
+}
+
+bool
+errand__inbox_empty(const errand__block *block)
+{
+    return atomic_load_explicit(&block->head, memory_order_acquire) <=
+           ERRAND__INBOX_SPECIAL;
+}
+
+/* Spins while that is likely to pay; true if something came. */
+static bool
+spin(errand__block *block)
+{
+    uint64_t per_us = errand__cycles_per_us();
+    uint64_t start = errand__cycles();
+    uint64_t limit = block->spin_cycles;
+
+    if (block->cpus == 0) {
+        block->cpus = errand__cpus_allowed();
+        block->spin_cycles = limit = SPIN_FIRST_US * per_us;
+    }
+    if (block->cpus < 2)
+        return false;
+    if (start - block->last_traffic > RECENT_US * per_us)
+        limit = SPIN_LEAST_US * per_us;
+    do {
+        for (int i = 0; i < 8; i++) {
+            if (!errand__inbox_empty(block)) {
+                block->last_traffic = errand__cycles();
+                block->spin_cycles = SPIN_FIRST_US * per_us;
+                return true;
+            }
+            errand__cpu_relax();
+        }
+    } while (errand__cycles() - start < limit);
+    if (block->spin_cycles > SPIN_LEAST_US * per_us)
+        block->spin_cycles /= 2;
+    return false;
+}
+
+/* Says what the consumer does and sleeps.  True when it has to look again for news; false when
+ * the timeout passed with nothing there. */
+static bool
+sleep_as(errand__block *block, uintptr_t state, uint64_t timeout_ns)
+{
+    unsigned bell = atomic_load_explicit(&block->bell, memory_order_acquire); /* Pairs: bell */
+    uintptr_t was = atomic_load_explicit(&block->head, memory_order_acquire);
+    bool in_time;
+
+    ERRAND__PAUSE("park");
+    if (was > ERRAND__INBOX_SPECIAL || was == ERRAND__INBOX_CLOSED ||
+        atomic_load_explicit(&block->interrupted, memory_order_acquire) != 0 ||
+        !atomic_compare_exchange_strong_explicit(&block->head, &was, state,
+                                                 memory_order_acq_rel,
+                                                 memory_order_acquire))
+        return true;
+    in_time = errand__futex_wait(&block->bell, bell, timeout_ns);
+    if (atomic_load_explicit(&block->bell, memory_order_acquire) != bell)
+        in_time = true;
+    atomic_compare_exchange_strong_explicit(&block->head, &state, was, memory_order_acq_rel,
+                                            memory_order_acquire);
+    return in_time || !errand__inbox_empty(block);
+}
+
+void
+errand__inbox_park(errand__block *block, uint64_t timeout_ns)
+{
+    bool recent;
+
+    if (!errand__inbox_empty(block)) {
+        block->last_traffic = errand__cycles();
+        return;
+    }
+    if (timeout_ns == 0 || spin(block))
+        return;
+    recent = errand__cycles() - block->last_traffic < RECENT_US * errand__cycles_per_us();
+    if (recent && timeout_ns > DOZE_NS) {
+        if (sleep_as(block, ERRAND__INBOX_DOZING, DOZE_NS)) {
+            block->last_traffic = errand__cycles();
+            return;
+        }
+        if (timeout_ns != UINT64_MAX)
+            timeout_ns -= DOZE_NS;
+    }
+    if (sleep_as(block, ERRAND__INBOX_PARKED, timeout_ns))
+        block->last_traffic = errand__cycles();
+}
+
+errand_status
+errand__inbox_open_fd(errand__block *block)
+{
+    int fd;
+
+    if (block->wake_fd >= 0)
+        return ERRAND_OK;
+    fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd >= 0 && fd <= 2) { /* keep clear of the standard descriptors (O62) */
+        int higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+        close(fd);
+        fd = higher;
+    }
+    if (fd < 0)
+        return ERRAND_ESYSTEM;
+    block->wake_fd = fd;
+    return ERRAND_OK;
+}
+
+void
+errand__inbox_arm(errand__block *block)
+{
+    uintptr_t head = atomic_load_explicit(&block->head, memory_order_acquire);
+    uint64_t count;
+
+    if (head == ERRAND__INBOX_ARMED)
+        return;
+    if (block->fd_pending) {
+        if (read(block->wake_fd, &count, sizeof count) == (ssize_t)sizeof count)
+            block->fd_pending = false;
+    }
+    if (head == ERRAND__INBOX_EMPTY &&
+        atomic_compare_exchange_strong_explicit(&block->head, &head, ERRAND__INBOX_ARMED,
+                                                memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        block->fd_pending = true; /* whoever replaces ARMED writes */
+        return;
+    }
+    write_fd(block->wake_fd); /* something came meanwhile: stay readable */
+    block->fd_pending = true;
+}
+
+uintptr_t
+errand__inbox_close(errand__block *block)
+{
+    uintptr_t head = atomic_exchange_explicit(&block->head, ERRAND__INBOX_CLOSED,
+                                              memory_order_acq_rel); /* Pairs: inbox-put */
+
+    return head <= ERRAND__INBOX_SPECIAL ? 0 : reverse(head);
+}
