@@ -98,7 +98,7 @@ read_both(uint64_t *out_cycles, uint64_t *out_now)
 static uint64_t
 measure_cycles(void)
 {
-    uint64_t cycles, now, end_cycles = 0, end = 0;
+    uint64_t cycles = 0, now = 0, end_cycles = 0, end = 0;
     read_both(&cycles, &now);
     while (errand__clock_now() - now < MEASURE_NS)
         errand__cpu_relax();

@@ -4,11 +4,13 @@
  * Design notes.
  * - Ordinary blocks come from the C library or from the host's allocator; jemalloc, where
  *   the program links it, is the C library's malloc then and needs no word from us.
+ * - An arena is a list: each block carries its link in front.  A reset frees them one by one.
  * - jemalloc is named only for arenas, by weak references, so that the library loads into a
- *   program that has none (O63).  An arena of jemalloc has a cache of its own, flushed
- *   before a reset, because a reset forbids blocks in anybody's cache.
- * - Elsewhere, under sanitizers (which see nothing of mallocx), and where jemalloc has no
- *   arena left, an arena is a list over the C library: each block carries its link in front.
+ *   program that has none (O63).  There the blocks come from an arena of jemalloc's, which is
+ *   emptied as a whole where that is cheaper: it costs as much as a few hundred blocks.
+ *   It has a cache of its own, flushed before, because blocks may then be in nobody's cache.
+ * - Sanitizers see nothing of mallocx, and jemalloc makes only some 4000 arenas: in these
+ *   cases the blocks come from the C library.
  * - Test builds count every request in one word together with the request to fail, so that
  *   "the n-th from now" stays exact with many threads. */
 #include <stdio.h>
@@ -36,16 +38,19 @@ _Static_assert(sizeof(header) == 16, "a block's header keeps the block aligned")
 
 struct errand__arena {
     size_t live;
-    errand__link blocks; /* of a list arena */
+    errand__link blocks;
     bool jemalloc;
-    unsigned index, cache; /* of a jemalloc arena */
-    int flags;
+    unsigned index, cache; /* jemalloc's numbers of its arena and cache */
+    int flags;             /* what mallocx and dallocx get */
 };
 
-#define SIZE_LIMIT ((size_t)PTRDIFF_MAX - sizeof(header))
+#define SIZE_LIMIT      ((size_t)PTRDIFF_MAX - sizeof(header))
+#define BLOCKS_TO_RESET 512 /* from here on jemalloc's reset is the cheaper one */
 
 static bool refused(void);
 static void count_live(size_t more, size_t less);
+static void *take_block(errand__arena *arena, size_t size);
+static void give_block(errand__arena *arena, void *block);
 #if !ERRAND_SANITIZED
 static bool jemalloc_arena_init(errand__arena *arena);
 static void jemalloc_arena_call(errand__arena *arena, const char *verb);
@@ -175,18 +180,9 @@ errand__arena_destroy(errand__arena *arena)
 void *
 errand__arena_alloc(errand__arena *arena, size_t size)
 {
-    if (size == 0)
-        size = 1;
     if (refused() || size > SIZE_LIMIT)
         return NULL;
-#if !ERRAND_SANITIZED
-    if (arena->jemalloc) {
-        void *block = mallocx(size, arena->flags | JEMALLOC_ZERO | JEMALLOC_ALIGN_16);
-        arena->live += block != NULL;
-        return block;
-    }
-#endif
-    header *block = calloc(1, sizeof *block + size);
+    header *block = take_block(arena, sizeof *block + size);
     if (block == NULL)
         return NULL;
     errand__list_append(&arena->blocks, &block->link);
@@ -201,15 +197,9 @@ errand__arena_free(errand__arena *arena, void *block)
         return;
     ERRAND_ASSERT(arena->live > 0);
     arena->live--;
-#if !ERRAND_SANITIZED
-    if (arena->jemalloc) {
-        dallocx(block, arena->flags);
-        return;
-    }
-#endif
     header *front = (header *)block - 1;
     errand__list_unlink(&front->link);
-    free(front);
+    give_block(arena, front);
 }
 
 size_t
@@ -221,21 +211,19 @@ errand__arena_live(const errand__arena *arena)
 void
 errand__arena_reset(errand__arena *arena)
 {
-    if (arena->live == 0)
-        return;
-    arena->live = 0;
 #if !ERRAND_SANITIZED
-    if (arena->jemalloc) {
+    if (arena->jemalloc && arena->live >= BLOCKS_TO_RESET) {
         (void)mallctl("tcache.flush", NULL, NULL, &arena->cache, sizeof arena->cache);
         jemalloc_arena_call(arena, "reset");
-        return;
+        errand__list_init(&arena->blocks);
     }
 #endif
     while (!errand__list_empty(&arena->blocks)) {
-        errand__link *link = arena->blocks.next;
-        errand__list_unlink(link);
-        free(ERRAND__CONTAINER(link, header, link));
+        header *front = ERRAND__CONTAINER(arena->blocks.next, header, link);
+        errand__list_unlink(&front->link);
+        give_block(arena, front);
     }
+    arena->live = 0;
 }
 
 /* ---- the feature report ---------------------------------------------------------------- */
@@ -271,8 +259,32 @@ errand_features(void)
                    " arenas=lists" ERRAND_FEATURE_WORDS;
 }
 
+/* ---- where an arena's blocks come from --------------------------------------------------- */
+static void *
+take_block(errand__arena *arena, size_t size)
+{
 #if !ERRAND_SANITIZED
-/* ---- jemalloc -------------------------------------------------------------------------- */
+    if (arena->jemalloc)
+        return mallocx(size, arena->flags | JEMALLOC_ZERO | JEMALLOC_ALIGN_16);
+#endif
+    (void)arena;
+    return calloc(1, size);
+}
+
+static void
+give_block(errand__arena *arena, void *block)
+{
+#if !ERRAND_SANITIZED
+    if (arena->jemalloc) {
+        dallocx(block, arena->flags);
+        return;
+    }
+#endif
+    (void)arena;
+    free(block);
+}
+
+#if !ERRAND_SANITIZED
 static bool
 jemalloc_arena_init(errand__arena *arena)
 {

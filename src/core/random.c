@@ -20,14 +20,17 @@
 #define TAG_CHILD     1U
 #define TAG_OPERATION 2U
 
-static uint64_t hash_words(uint64_t seed, const uint64_t *words, size_t count);
+static uint64_t hash_one(uint64_t seed, uint64_t word);
+static uint64_t hash_two(uint64_t seed, uint64_t first, uint64_t second);
+static uint64_t hash_three(uint64_t seed, uint64_t first, uint64_t second,
+                           uint64_t third);
 static uint64_t name_sequence(uint64_t seed, errand__stream stream, uint64_t key);
 static uint64_t scale(uint64_t draw, uint64_t n, uint64_t *out_rest);
 
 uint64_t
 errand__random_draw(uint64_t seed, errand__stream stream, uint64_t key, uint64_t ordinal)
 {
-    return hash_words(name_sequence(seed, stream, key), &ordinal, 1);
+    return hash_one(name_sequence(seed, stream, key), ordinal);
 }
 
 /* Multiply and keep the high half; of the 2^64 draws the (2^64 mod n) surplus ones, those
@@ -40,14 +43,14 @@ errand__random_below(uint64_t seed, errand__stream stream, uint64_t key, uint64_
     if (n == 1)
         return 0;
     uint64_t sequence = name_sequence(seed, stream, key);
-    uint64_t draw = hash_words(sequence, &ordinal, 1);
+    uint64_t draw = hash_one(sequence, ordinal);
     uint64_t rest;
     uint64_t answer = scale(draw, n, &rest);
     if (rest >= n)
         return answer; /* the surplus is smaller than n: no division in the common case */
     uint64_t surplus = (UINT64_MAX - n + 1) % n;
     for (uint64_t retry = 1; rest < surplus; retry++) {
-        draw = hash_words(sequence, (const uint64_t[]){ordinal, retry}, 2);
+        draw = hash_two(sequence, ordinal, retry);
         answer = scale(draw, n, &rest);
     }
     return answer;
@@ -60,14 +63,14 @@ errand__key_child(uint64_t parent, const char *label, uint64_t ordinal)
         label = "";
     size_t size = strlen(label);
     uint64_t named = XXH3_64bits_withSeed(label, size, parent);
-    uint64_t key = hash_words(named, (const uint64_t[]){TAG_CHILD, size, ordinal}, 3);
+    uint64_t key = hash_three(named, TAG_CHILD, size, ordinal);
     return key == 0 ? 1 : key;
 }
 
 uint64_t
 errand__key_operation(uint64_t task, uint64_t ordinal)
 {
-    uint64_t key = hash_words(task, (const uint64_t[]){TAG_OPERATION, ordinal, 0}, 3);
+    uint64_t key = hash_three(task, TAG_OPERATION, ordinal, 0);
     return key == 0 ? 1 : key;
 }
 
@@ -89,29 +92,57 @@ errand__random_entropy(void)
     errno = saved;
     if (got != (ssize_t)sizeof entropy || entropy == 0) {
         /* A kernel or filter without it: what differs between processes and moments. */
-        uint64_t words[3] = {errand__clock_now(), (uint64_t)getpid(),
-                             (uint64_t)(uintptr_t)&entropy};
-        entropy ^= hash_words(errand__cycles(), words, 3);
+        entropy ^= hash_three(errand__cycles(), errand__clock_now(), (uint64_t)getpid(),
+                              (uint64_t)(uintptr_t)&entropy);
     }
     return entropy == 0 ? 1 : entropy;
 }
 
+/* Written so that a compiler makes one store of it. */
+static inline void
+put_word(unsigned char *out, uint64_t word)
+{
+    out[0] = (unsigned char)word;
+    out[1] = (unsigned char)(word >> 8);
+    out[2] = (unsigned char)(word >> 16);
+    out[3] = (unsigned char)(word >> 24);
+    out[4] = (unsigned char)(word >> 32);
+    out[5] = (unsigned char)(word >> 40);
+    out[6] = (unsigned char)(word >> 48);
+    out[7] = (unsigned char)(word >> 56);
+}
+
 static uint64_t
-hash_words(uint64_t seed, const uint64_t *words, size_t count)
+hash_one(uint64_t seed, uint64_t word)
+{
+    unsigned char bytes[8];
+    put_word(bytes, word);
+    return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
+}
+
+static uint64_t
+hash_two(uint64_t seed, uint64_t first, uint64_t second)
+{
+    unsigned char bytes[16];
+    put_word(bytes, first);
+    put_word(bytes + 8, second);
+    return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
+}
+
+static uint64_t
+hash_three(uint64_t seed, uint64_t first, uint64_t second, uint64_t third)
 {
     unsigned char bytes[24];
-    ERRAND_ASSERT(count <= sizeof bytes / 8);
-    for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < 8; j++)
-            bytes[i * 8 + j] = (unsigned char)(words[i] >> (8 * j));
-    }
-    return XXH3_64bits_withSeed(bytes, count * 8, seed);
+    put_word(bytes, first);
+    put_word(bytes + 8, second);
+    put_word(bytes + 16, third);
+    return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
 }
 
 static uint64_t
 name_sequence(uint64_t seed, errand__stream stream, uint64_t key)
 {
-    return hash_words(seed, (const uint64_t[]){(uint64_t)stream, key}, 2);
+    return hash_two(seed, (uint64_t)stream, key);
 }
 
 /* The high half of draw * n; *out_rest is the low half. */
