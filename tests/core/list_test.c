@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Goal: links go where they are put and leave without a trace.
+ * Method: short lists, read forward and backward. */
+#include <string.h>
+#include "core/core.h"
+#include "group.h"
+
+typedef struct item {
+    char name;
+    errand__link link;
+} item;
+
+static void
+assert_list(const errand__link *head, const char *names)
+{
+    size_t count = strlen(names);
+    const errand__link *link = head;
+    for (size_t i = 0; i < count; i++) {
+        link = link->next;
+        assert_ptr_not_equal(link, head);
+        assert_int_equal(ERRAND__CONTAINER(link, item, link)->name, names[i]);
+    }
+    assert_ptr_equal(link->next, head);
+    for (size_t i = count; i > 0; i--) {
+        assert_int_equal(ERRAND__CONTAINER(link, item, link)->name, names[i - 1]);
+        link = link->previous;
+    }
+    assert_ptr_equal(link, head);
+    assert_int_equal(errand__list_empty(head), count == 0);
+}
+
+static void
+append_and_prepend_keep_their_order(void **state)
+{
+    (void)state;
+    errand__link head;
+    item a = {.name = 'a'}, b = {.name = 'b'}, c = {.name = 'c'};
+    errand__list_init(&head);
+    assert_list(&head, "");
+    errand__list_append(&head, &b.link);
+    assert_list(&head, "b");
+    errand__list_append(&head, &c.link);
+    errand__list_prepend(&head, &a.link);
+    assert_list(&head, "abc");
+}
+
+static void
+unlinking_leaves_the_others_and_can_be_repeated(void **state)
+{
+    (void)state;
+    errand__link head;
+    item a = {.name = 'a'}, b = {.name = 'b'}, c = {.name = 'c'}, never = {.name = 'n'};
+    errand__list_init(&head);
+    errand__list_append(&head, &a.link);
+    errand__list_append(&head, &b.link);
+    errand__list_append(&head, &c.link);
+    assert_true(errand__list_linked(&b.link));
+    errand__list_unlink(&b.link);
+    assert_false(errand__list_linked(&b.link));
+    assert_list(&head, "ac");
+    errand__list_unlink(&b.link);
+    errand__list_unlink(&never.link);
+    assert_list(&head, "ac");
+    errand__list_unlink(&a.link);
+    errand__list_unlink(&c.link);
+    assert_list(&head, "");
+    errand__list_prepend(&head, &b.link);
+    assert_list(&head, "b");
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(append_and_prepend_keep_their_order),
+        cmocka_unit_test(unlinking_leaves_the_others_and_can_be_repeated),
+    };
+    return test_group("core/list", tests, NULL, NULL);
+}
