@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+# INTERFACE targets that carry every flag: errand_warnings, errand_sanitize, errand_jemalloc.
+
+add_library(errand_warnings INTERFACE)
+target_compile_options(errand_warnings INTERFACE
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+    $<$<BOOL:${ERRAND_WERROR}>:-Werror>)
+if(ERRAND_THREAD_SAFETY)
+    # The second warning finds atomic accesses without a named order.
+    target_compile_options(errand_warnings INTERFACE
+        -Wthread-safety -Watomic-implicit-seq-cst)
+endif()
+
+# Everything that is compiled or linked here gets the same instrumentation.
+add_library(errand_sanitize INTERFACE)
+if(ERRAND_SANITIZE)
+    target_compile_options(errand_sanitize INTERFACE
+        -fsanitize=${ERRAND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(errand_sanitize INTERFACE -fsanitize=${ERRAND_SANITIZE})
+endif()
+if(ERRAND_LIBFUZZER)
+    target_compile_options(errand_sanitize INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(ERRAND_COVERAGE)
+    target_compile_options(errand_sanitize INTERFACE --coverage -fprofile-update=atomic)
+    target_link_options(errand_sanitize INTERFACE --coverage)
+endif()
+
+# For programs that want arenas: the library finds jemalloc by weak reference, so a program
+# that refers to none of its names itself must keep the linker from leaving it out.
+# Sanitizers see nothing of jemalloc's blocks, so there it is never linked.
+add_library(errand_jemalloc INTERFACE)
+set(ERRAND_HAS_JEMALLOC OFF)
+if(ERRAND_JEMALLOC AND NOT ERRAND_SANITIZE)
+    find_library(ERRAND_JEMALLOC_LIBRARY jemalloc)
+    if(ERRAND_JEMALLOC_LIBRARY)
+        set(ERRAND_HAS_JEMALLOC ON)
+        target_link_options(errand_jemalloc INTERFACE
+            "SHELL:-Wl,--push-state,--no-as-needed ${ERRAND_JEMALLOC_LIBRARY} -Wl,--pop-state")
+    else()
+        message(STATUS "jemalloc not found: programs are built without it")
+    endif()
+endif()

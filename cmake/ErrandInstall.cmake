@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# What a user of the library gets: headers, both libraries, a CMake package, errand.pc.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS errand errand_static EXPORT errandTargets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/errand")
+install(EXPORT errandTargets NAMESPACE errand:: DESTINATION "${package}")
+configure_package_config_file(
+    "${PROJECT_SOURCE_DIR}/cmake/errandConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/errandConfig.cmake" INSTALL_DESTINATION "${package}")
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(compatibility SameMinorVersion)
+else()
+    set(compatibility SameMajorVersion)
+endif()
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/errandConfigVersion.cmake"
+                                 COMPATIBILITY ${compatibility})
+install(FILES "${PROJECT_BINARY_DIR}/errandConfig.cmake"
+              "${PROJECT_BINARY_DIR}/errandConfigVersion.cmake" DESTINATION "${package}")
+
+# The .pc file finds its prefix from where it lies, so the tree can be moved.
+file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/errand.pc.in"
+               "${PROJECT_BINARY_DIR}/errand.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/errand.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

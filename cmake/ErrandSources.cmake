@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+# The library's targets.  The same sources are compiled twice:
+#   errand_objects   for errand (shared) and errand_static: hidden visibility
+#   errand_testing   with ERRAND_TESTING=1 and all symbols, for the tests
+# A folder of src adds its files to both by errand_sources(file.c ...).
+
+find_path(ERRAND_XXHASH_INCLUDE xxhash.h)
+if(NOT ERRAND_XXHASH_INCLUDE)
+    message(FATAL_ERROR "xxhash.h not found: install libxxhash-dev")
+endif()
+
+function(errand_describe_sources target)
+    target_include_directories(${target} PRIVATE
+        "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+    # _GNU_SOURCE is given here to every file and defined in none.
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE=)
+    # xxhash is used as a header only (XXH_INLINE_ALL); nothing links it.
+    target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}")
+    target_link_libraries(${target} PRIVATE
+        $<BUILD_INTERFACE:errand_warnings> $<BUILD_INTERFACE:errand_sanitize>)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+function(errand_describe_library target)
+    target_include_directories(${target} PUBLIC
+        "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    target_link_libraries(${target} PUBLIC Threads::Threads
+        $<BUILD_INTERFACE:errand_sanitize>)
+endfunction()
+
+add_library(errand_objects OBJECT)
+errand_describe_sources(errand_objects)
+set_target_properties(errand_objects PROPERTIES C_VISIBILITY_PRESET hidden)
+
+add_library(errand SHARED $<TARGET_OBJECTS:errand_objects>)
+add_library(errand::errand ALIAS errand)
+errand_describe_library(errand)
+# Before 1.0 each minor version may change the binary interface.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(soversion "0.${PROJECT_VERSION_MINOR}")
+else()
+    set(soversion "${PROJECT_VERSION_MAJOR}")
+endif()
+set_target_properties(errand PROPERTIES
+    VERSION "${PROJECT_VERSION}" SOVERSION "${soversion}"
+    LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/errand.map")
+# nodelete: the library cannot be unloaded under a running thread.  A sanitized library
+# leaves the sanitizer's names to the program.
+target_link_options(errand PRIVATE
+    "LINKER:--version-script=${PROJECT_SOURCE_DIR}/src/errand.map"
+    LINKER:-z,nodelete LINKER:--as-needed)
+if(NOT ERRAND_SANITIZE)
+    target_link_options(errand PRIVATE LINKER:-z,defs)
+endif()
+
+add_library(errand_static STATIC $<TARGET_OBJECTS:errand_objects>)
+errand_describe_library(errand_static)
+set_target_properties(errand_static PROPERTIES OUTPUT_NAME errand EXPORT_NAME static)
+add_library(errand::static ALIAS errand_static)
+
+# Tests see the internal headers too.
+add_library(errand_testing STATIC EXCLUDE_FROM_ALL)
+errand_describe_sources(errand_testing)
+errand_describe_library(errand_testing)
+target_compile_definitions(errand_testing PUBLIC ERRAND_TESTING=1)
+target_include_directories(errand_testing INTERFACE "${PROJECT_SOURCE_DIR}/src")
+
+function(errand_sources)
+    foreach(file IN LISTS ARGN)
+        foreach(target errand_objects errand_testing)
+            target_sources(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+        endforeach()
+    endforeach()
+endfunction()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+# errand_test(name file.c ... [TIMEOUT seconds] [LABELS word ...] [LIBRARIES target ...]
+#             [ENVIRONMENT NAME=value ...] [SERIAL])
+#   A cmocka program against errand_testing and tests/support.  name mirrors the folder, for
+#   example core_status; the program is <build>/tests/bin/<name>.
+#   TIMEOUT  of the whole program (default 120); each test has a watchdog of its own
+#   LABELS   smoke: also run under valgrind · slow: left out by ./check --quick ·
+#            stress: run alone · jemalloc_off: no second program with jemalloc
+#   SERIAL   never at the same time as another test
+# errand_command_test(name COMMAND word ... [TIMEOUT] [LABELS] [ENVIRONMENT] [SERIAL])
+#   Any command; it counts as one test, or as the tests whose result lines it prints in
+#   cmocka's form.
+# errand_fuzz_target(name file.c ...)
+#   LLVMFuzzerTestOneInput in file.c: with ERRAND_LIBFUZZER a fuzzer, else a program that
+#   runs every file of fuzz/<name>/corpus.
+#
+# All of them are listed in <build>/tests.list, one line each, fields separated by tabs:
+# kind, name, timeout, labels, environment, command words.  ci/run_tests.py reads it.
+
+find_path(ERRAND_CMOCKA_INCLUDE cmocka.h)
+find_library(ERRAND_CMOCKA_LIBRARY cmocka)
+set(ERRAND_TEST_LIST "${PROJECT_BINARY_DIR}/tests.list")
+define_property(GLOBAL PROPERTY ERRAND_TEST_LINES BRIEF_DOCS "lines" FULL_DOCS "of tests.list")
+set_property(GLOBAL PROPERTY ERRAND_TEST_LINES "")
+
+# Written when everything was read, also where no folder has a test yet.
+cmake_language(DEFER DIRECTORY "${PROJECT_SOURCE_DIR}" CALL errand_write_test_list)
+function(errand_write_test_list)
+    get_property(lines GLOBAL PROPERTY ERRAND_TEST_LINES)
+    file(GENERATE OUTPUT "${ERRAND_TEST_LIST}" CONTENT "${lines}")
+endfunction()
+
+function(errand_list_test kind name timeout labels environment)
+    list(JOIN labels "," labels)
+    list(JOIN environment "," environment)
+    list(JOIN ARGN "\t" words)
+    set_property(GLOBAL APPEND_STRING PROPERTY ERRAND_TEST_LINES
+        "${kind}\t${name}\t${timeout}\t${labels}\t${environment}\t${words}\n")
+    if(NOT kind STREQUAL "fuzz")
+        add_test(NAME ${name} COMMAND ${ARGN})
+        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}")
+    endif()
+endfunction()
+
+function(errand_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "TIMEOUT" "LABELS;LIBRARIES;ENVIRONMENT")
+    if(NOT test_TIMEOUT)
+        set(test_TIMEOUT 120)
+    endif()
+    if(test_SERIAL)
+        list(APPEND test_LABELS serial)
+    endif()
+    add_library(${name}_objects OBJECT ${test_UNPARSED_ARGUMENTS})
+    target_link_libraries(${name}_objects PRIVATE errand_testing errand_test_support
+        errand_warnings errand_sanitize ${test_LIBRARIES})
+    target_compile_definitions(${name}_objects PRIVATE _GNU_SOURCE=)
+    set(programs ${name})
+    if(ERRAND_TEST_JEMALLOC AND ERRAND_HAS_JEMALLOC AND NOT "jemalloc_off" IN_LIST test_LABELS)
+        list(APPEND programs ${name}_jemalloc)
+    endif()
+    foreach(program IN LISTS programs)
+        add_executable(${program} $<TARGET_OBJECTS:${name}_objects>)
+        target_link_libraries(${program} PRIVATE errand_testing errand_test_support
+            ${test_LIBRARIES})
+        set_target_properties(${program} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
+        errand_list_test(test ${program} ${test_TIMEOUT} "${test_LABELS}"
+            "${test_ENVIRONMENT}" "$<TARGET_FILE:${program}>")
+    endforeach()
+    if(TARGET ${name}_jemalloc)
+        target_link_libraries(${name}_jemalloc PRIVATE errand_jemalloc)
+    endif()
+endfunction()
+
+function(errand_command_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
+    if(NOT test_TIMEOUT)
+        set(test_TIMEOUT 120)
+    endif()
+    if(test_SERIAL)
+        list(APPEND test_LABELS serial)
+    endif()
+    errand_list_test(command ${name} ${test_TIMEOUT} "${test_LABELS}" "${test_ENVIRONMENT}"
+        ${test_COMMAND})
+endfunction()
+
+function(errand_fuzz_target name)
+    add_executable(fuzz_${name} ${ARGN})
+    target_link_libraries(fuzz_${name} PRIVATE errand_testing errand_warnings errand_sanitize)
+    target_compile_definitions(fuzz_${name} PRIVATE _GNU_SOURCE=)
+    set_target_properties(fuzz_${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+    if(ERRAND_LIBFUZZER)
+        target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    else()
+        target_sources(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/fuzz/corpus_main.c")
+    endif()
+    errand_list_test(fuzz fuzz_${name} 300 "" "" "$<TARGET_FILE:fuzz_${name}>"
+        "${PROJECT_SOURCE_DIR}/fuzz/${name}/corpus")
+endfunction()
+
+if(ERRAND_TESTS)
+    if(NOT ERRAND_CMOCKA_INCLUDE OR NOT ERRAND_CMOCKA_LIBRARY)
+        message(STATUS "cmocka not found: built without tests (install libcmocka-dev)")
+        set(ERRAND_TESTS OFF)
+        return()
+    endif()
+    add_library(errand_cmocka INTERFACE)
+    target_include_directories(errand_cmocka SYSTEM INTERFACE "${ERRAND_CMOCKA_INCLUDE}")
+    target_link_libraries(errand_cmocka INTERFACE "${ERRAND_CMOCKA_LIBRARY}")
+    add_subdirectory("${PROJECT_SOURCE_DIR}/tests/support")
+endif()
