@@ -1,52 +1,62 @@
 # SPDX-License-Identifier: MIT
-"""Every ERRAND_API declaration is documented: the comment before it, or before the run of
-declarations it stands in, names it or its run, and has Thread:, and Errors: if a declaration
-of the run answers errand_status."""
+"""Every ERRAND_API declaration is documented.  A comment stands before it, or before the run
+of declarations that it belongs to, and says
+
+  - from which thread it may be called: "Thread: ..." or [owner], [any], [worker], [signal]; a
+    remark at the declaration, the section's head (/* ---- ... */) or "All ... are [owner]" in
+    the file's first comment will do;
+  - where it answers errand_status, which ones: "Errors: ..." or their names."""
 import re
 import tree
 
-# A comment, then a run of declarations and type definitions up to the next comment.
 NAME = re.compile(r"\b(errand_\w+)\s*\(")
+THREAD = re.compile(r"\bThread:|\[(?:owner|any|worker|signal)\b")
+ERRORS = re.compile(r"\bErrors\b|\bE[A-Z]{3,}\b")
+FOR_ALL = re.compile(r"\bAll\b[^.]*\[(?:owner|any|worker|signal)\b")
+ANSWERS = re.compile(r"\berrand_status\s+errand_\w+\s*\(")
 report = tree.Report()
 
 
-def declarations(bare):
-    """Yields (line, text) of each ERRAND_API declaration in code without comments."""
-    for match in re.finditer(r"\bERRAND_API\b[^;{]*[;{]", bare):
-        before = bare[bare.rfind("\n", 0, match.start()) + 1:match.start()]
-        if "#" not in before:
-            yield match.start(), match.group()
+def comments_of(text, bare):
+    """Yields (start, end, words, is a remark at a line's end) outside of braces."""
+    for match in tree.TOKEN.finditer(text):
+        if match.lastgroup != "block":
+            continue
+        before = bare[:match.start()]
+        if before.count("{") == before.count("}"):
+            line = text[text.rfind("\n", 0, match.start()) + 1:match.start()]
+            yield match.start(), match.end(), match.group(), bool(line.strip())
 
 
 for path in tree.c_files(report.root, "include"):
     text = tree.read(report.root, path)
     bare = tree.code(text)
-    comments = [(match.start(), match.end(), match.group())
-                for match in tree.TOKEN.finditer(text) if match.lastgroup == "block"
-                # A remark at a line's end belongs to that line, not to what follows.
-                and not text[text.rfind("\n", 0, match.start()) + 1:match.start()].strip()]
+    comments = list(comments_of(text, bare))
+    remarks = [comment for comment in comments if comment[3]]
+    heads = [comment for comment in comments if not comment[3]]
+    # The licence line comes first, then what the file is for.
+    purpose = heads[1][2] if len(heads) > 1 else ""
     runs = {}
-    for at, declaration in declarations(bare):
-        above = [comment for comment in comments if comment[1] <= at]
-        runs.setdefault(above[-1] if above else None, []).append((at, declaration))
-    for comment, run in runs.items():
-        line = bare.count("\n", 0, run[0][0]) + 1
-        named = [NAME.search(declaration) for _, declaration in run]
-        names = [match.group(1) if match else "?" for match in named]
-        if comment is None or comment[0] == 0 and len(comments) == 1:
-            report.problem(path, line, "%s has no comment" % ", ".join(names))
+    for match in re.finditer(r"\bERRAND_API\b[^;{]*[;{]", bare):
+        if "#" in bare[bare.rfind("\n", 0, match.start()) + 1:match.start()]:
             continue
-        words = comment[2]
-        missing = [name for name in names
-                   if not re.search(r"\b%s\b" % re.escape(name), words)]
-        # One declaration may be described without its name; of several each is named.
-        if missing and len(names) > 1:
-            report.problem(path, line, "the comment above does not name " +
-                           ", ".join(missing))
-        if "Thread:" not in words:
-            report.problem(path, line, "%s: the comment has no Thread:" % names[0])
-        answers = any(re.search(r"\berrand_status\s+errand_\w+\s*\(", declaration)
-                      for _, declaration in run)
-        if answers and "Errors:" not in words:
-            report.problem(path, line, "%s: the comment has no Errors:" % names[0])
+        above = [head for head in heads if head[1] <= match.start()]
+        runs.setdefault(above[-1] if len(above) > 2 else None, []).append(match)
+    for comment, run in runs.items():
+        line = bare.count("\n", 0, run[0].start()) + 1
+        found = [NAME.search(match.group()) for match in run]
+        names = ", ".join(match.group(1) if match else "?" for match in found)
+        if comment is None:
+            report.problem(path, line, "no comment above: " + names)
+            continue
+        words = comment[2] + " ".join(
+            remark[2] for remark in remarks
+            if run[0].start() <= remark[0] <= bare.find("\n", run[-1].end()))
+        section = [head[2] for head in heads
+                   if head[1] <= run[0].start() and head[2].startswith("/* ----")]
+        if not (THREAD.search(words) or section and THREAD.search(section[-1])
+                or FOR_ALL.search(purpose)):
+            report.problem(path, line, "from which thread? " + names)
+        if any(ANSWERS.search(match.group()) for match in run) and not ERRORS.search(words):
+            report.problem(path, line, "which errors? " + names)
 report.end()

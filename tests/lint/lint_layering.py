@@ -8,7 +8,7 @@ import tree
 BELOW = {
     "core": [],
     "registrar": ["core"],
-    "inbox": ["core"],
+    "inbox": ["registrar", "core"],  # its nodes are parts of records
     "dispatch": ["registrar", "inbox", "core"],
     "workers": ["dispatch", "core"],
     "scheduler": ["inbox", "registrar", "core"],

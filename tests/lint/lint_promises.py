@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """docs/promises.md is complete and in order; each promise that is met is cited by a test.
 
-A row is  | number | one sentence | status |  with status open, met, or "later: reason".  A
-citation is the number in a file of tests/ or fuzz/ (not in this folder, not in mutants)."""
+A row is  | number | one sentence | status |  with status open, met or "later: reason", or, if
+a part comes later, "open, later: reason" or "met, later: reason".  A citation is the number in
+a file of tests/ or fuzz/ (not in this folder, not in mutants)."""
 import collections
 import re
 import tree
