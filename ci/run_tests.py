@@ -146,7 +146,7 @@ def judge(program, options, code, output):
     elif bad and not any(status == "fail" for status, _, _ in results):
         results.append(("fail", program.name, bad))
     if not results:
-        if program.kind == "test":
+        if program.kind != "command":
             results.append(("fail", program.name, "ran no test"))
         else:
             results.append(("pass", program.name, ""))

@@ -48,8 +48,7 @@ for row in rows:
 counts = collections.Counter(row.status for row in rows)
 report.note("promises: %s" % ", ".join("%d %s" % (counts[word], word)
                                        for word in ("met", "open", "later")))
-open_rows = [row.number + ("" if row.number in cited else " (uncited)")
-             for row in rows if row.status == "open"]
-if open_rows:
-    report.note("open: " + ", ".join(open_rows))
+still_open = [row.number for row in rows if row.status == "open"]
+report.note("open and cited: " + ", ".join(n for n in still_open if n in cited))
+report.note("open and not cited: " + ", ".join(n for n in still_open if n not in cited))
 report.end()

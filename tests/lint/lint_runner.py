@@ -32,6 +32,7 @@ CASES = [
     (said(RUN % "a_b", "sleep 60"), "test", ["fail"]),
     (said(RUN % "a_b", OK % "a_b", "sleep 60 & exit 0"), "test", ["pass"]),
     ("exit 0", "test", ["fail"]),
+    ("exit 0", "fuzz", ["fail"]),
     ("exit 0", "command", ["pass"]),
     ("exit 1", "command", ["fail"]),
     ("/nonexistent/program", "command", ["fail"]),
@@ -45,7 +46,7 @@ with tempfile.TemporaryDirectory() as folder:
                                   script)) + "\n")
     results = os.path.join(folder, "results")
     done = subprocess.run([sys.executable, RUNNER, folder, "--config", "x", "--results",
-                           results, "--jobs", "4"], capture_output=True, text=True)
+                           results, "--jobs", "4", "--kinds", "test,command,fuzz"], capture_output=True, text=True)
     counted = {}
     with open(results) as file:
         for line in file:
