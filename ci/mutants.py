@@ -6,11 +6,12 @@ A mutant is a text file O17-what-is-broken.mutant:
 
     promise: O17
     file: src/dispatch/settle.c
-    find: exactly one line of that file, or a part of it that occurs once
+    find: text that occurs exactly once in that file; \\n is a line end
     replace: what stands there instead
     tests: dispatch_settle dispatch_cancel
 
-"tests" are programs of tests/; one of them must contain the promise's number and must fail.
+"tests" are programs of tests/: in one of them a test must fail that stands in a file which
+cites the promise.
 The tree is copied to build/mutants/tree first; the checkout is never touched.  Every promise
 with status "met" needs a mutant.  Arguments are promise numbers to look at; none means all.
 """
@@ -24,6 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COPY = os.path.join(ROOT, "build", "mutants", "tree")
 FIELDS = ("promise", "file", "find", "replace", "tests")
 sys.path.insert(0, os.path.join(ROOT, "tests", "lint"))
+import run_tests  # noqa: E402
 import tree  # noqa: E402
 
 
@@ -54,53 +56,73 @@ def copy_tree():
         shutil.copy2(os.path.join(ROOT, path), target)
 
 
-def build(programs):
+def build(programs, first=False):
+    """Without -Werror: a mutant may leave a variable unused."""
+    environment = dict(os.environ)
+    if first:
+        environment["ERRAND_CMAKE_ARGUMENTS"] = "-DERRAND_WERROR=OFF"
     command = [os.path.join(COPY, "ci", "build.sh"), "dev"] + programs
-    return subprocess.run(command, cwd=COPY, capture_output=True, text=True)
+    return subprocess.run(command, cwd=COPY, capture_output=True, text=True, env=environment)
 
 
 def programs_of():
     with open(os.path.join(COPY, "build", "dev", "tests.list")) as file:
-        return {line.split("\t")[1]: line.rstrip("\n").split("\t")[5:] for line in file}
+        programs = [run_tests.Program(line) for line in file if line.strip()]
+    return {program.name: program for program in programs}
 
 
-def cites(promise):
-    """Does any test cite the promise?"""
-    pattern = re.compile(r"\b%s\b" % re.escape(promise))
-    return any(pattern.search(tree.read(COPY, path)) for path in tree.files(COPY)
-               if path.startswith(("tests/", "fuzz/")) and not path.endswith(".mutant"))
+def citing(promise):
+    """The text of each test file that cites the promise."""
+    pattern = re.compile(r"(?<![\w-])%s\b" % re.escape(promise))
+    texts = (tree.read(COPY, path) for path in tree.files(ROOT)
+             if path.startswith(("tests/", "fuzz/"))
+             and not path.startswith(("tests/lint/", "tests/mutants/")))
+    return [text for text in texts if pattern.search(text)]
+
+
+def noticed(program, texts):
+    """Does a test of the program fail that stands in one of these texts?"""
+    environment = dict(os.environ, ERRAND_TEST_SECONDS="10", CMOCKA_MESSAGE_OUTPUT="STDOUT")
+    try:
+        done = subprocess.run(program.command, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                              timeout=120, cwd=COPY, env=environment)
+        code, output = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as error:
+        code, output = None, error.stdout or b""
+    ended, hung = run_tests.read_tests(output.decode("utf-8", "replace"))
+    names = [name for status, name, _ in ended if status == "fail"] + [hung] * bool(hung)
+    if not names:
+        return code != 0 and program.kind == "command"
+    return any(re.search(r"^%s\(" % re.escape(name), text, re.M)
+               for name in names for text in texts)
 
 
 def survivors(mutant):
-    """Answers "" if a test noticed, else why none did."""
+    """Answers "" if a test noticed that cites the promise, else why none did."""
     target = os.path.join(COPY, mutant["file"])
+    find, put = (mutant[key].replace("\\n", "\n") for key in ("find", "replace"))
     with open(target, encoding="utf-8") as file:
         original = file.read()
-    if original.count(mutant["find"]) != 1:
-        return "%s has the text to find %d times" % (mutant["file"],
-                                                     original.count(mutant["find"]))
-    if not cites(mutant["promise"]):
+    if original.count(find) != 1:
+        return "%s has the text to find %d times" % (mutant["file"], original.count(find))
+    texts = citing(mutant["promise"])
+    if not texts:
         return "no test cites " + mutant["promise"]
     names = mutant["tests"].split()
     try:
         with open(target, "w", encoding="utf-8") as file:
-            file.write(original.replace(mutant["find"], mutant["replace"]))
+            file.write(original.replace(find, put))
         built = build(names)
         if built.returncode != 0:
-            return "the mutant does not compile:\n" + built.stdout[-2000:]
-        commands = programs_of()
-        environment = dict(os.environ, ERRAND_TEST_SECONDS="10")
+            return "the mutant does not compile\n" + built.stdout[-2000:]
+        programs = programs_of()
         for name in names:
-            if name not in commands:
+            if name not in programs:
                 return "no test program " + name
-            try:
-                done = subprocess.run(commands[name], capture_output=True, timeout=120,
-                                      cwd=COPY, env=environment)
-            except subprocess.TimeoutExpired:
-                return ""
-            if done.returncode != 0:
-                return ""
-        return "every test still passes"
+        if any(noticed(programs[name], texts) for name in names):
+            return ""
+        return "no test that cites it fails"
     finally:
         with open(target, "w", encoding="utf-8") as file:
             file.write(original)
@@ -121,7 +143,7 @@ def main():
         results.flush()
 
     copy_tree()
-    whole = build([])
+    whole = build([], first=True)
     if whole.returncode != 0:
         print(whole.stdout[-4000:] + whole.stderr[-2000:])
         result("build", "the unchanged tree does not compile")

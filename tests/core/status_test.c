@@ -44,6 +44,7 @@ each_status_has_its_name_and_sentence(void **state)
     }
 }
 
+/* O29, the table: every number of it has one name and one sentence. */
 static void
 each_code_has_its_name_and_sentence(void **state)
 {
