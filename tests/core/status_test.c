@@ -33,7 +33,6 @@ assert_numbers_unique(const row *rows, size_t count)
         }
 }
 
-/* O80: every misuse answers a documented status. */
 static void
 each_status_has_its_name_and_sentence(void **state)
 {
@@ -45,6 +44,7 @@ each_status_has_its_name_and_sentence(void **state)
     }
 }
 
+/* O29, the table: every number of it has one name and one sentence. */
 static void
 each_code_has_its_name_and_sentence(void **state)
 {

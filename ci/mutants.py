@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Breaks the code on purpose, once per file of tests/mutants, and expects a test to fail.
+
+A mutant is a text file O17-what-is-broken.mutant:
+
+    promise: O17
+    file: src/dispatch/settle.c
+    find: text that occurs exactly once in that file; \\n is a line end
+    replace: what stands there instead
+    tests: dispatch_settle dispatch_cancel
+
+"tests" are programs of tests/: in one of them a test must fail that stands in a file which
+cites the promise.
+The tree is copied to build/mutants/tree first; the checkout is never touched.  Every promise
+with status "met" needs a mutant.  Arguments are promise numbers to look at; none means all.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COPY = os.path.join(ROOT, "build", "mutants", "tree")
+FIELDS = ("promise", "file", "find", "replace", "tests")
+sys.path.insert(0, os.path.join(ROOT, "tests", "lint"))
+import run_tests  # noqa: E402
+import tree  # noqa: E402
+
+
+def read_mutant(path):
+    mutant = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            key, _, value = line.rstrip("\n").partition(":")
+            if key in FIELDS:
+                # One space belongs to the colon, more are the text's own.
+                mutant[key] = value[1:] if value.startswith(" ") else value
+    missing = [field for field in FIELDS if field not in mutant]
+    if missing:
+        raise ValueError("no " + ", ".join(missing))
+    return mutant
+
+
+def copy_tree():
+    """Keeps the copy's build folder, so that only what changed is built again."""
+    os.makedirs(COPY, exist_ok=True)
+    for name in os.listdir(COPY):
+        if name != "build":
+            path = os.path.join(COPY, name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+    for path in tree.files(ROOT):
+        target = os.path.join(COPY, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy2(os.path.join(ROOT, path), target)
+
+
+def build(programs, first=False):
+    """Without -Werror: a mutant may leave a variable unused."""
+    environment = dict(os.environ)
+    if first:
+        environment["ERRAND_CMAKE_ARGUMENTS"] = "-DERRAND_WERROR=OFF"
+    command = [os.path.join(COPY, "ci", "build.sh"), "dev"] + programs
+    return subprocess.run(command, cwd=COPY, capture_output=True, text=True, env=environment)
+
+
+def programs_of():
+    with open(os.path.join(COPY, "build", "dev", "tests.list")) as file:
+        programs = [run_tests.Program(line) for line in file if line.strip()]
+    return {program.name: program for program in programs}
+
+
+def citing(promise):
+    """The text of each test file that cites the promise."""
+    pattern = re.compile(r"(?<![\w-])%s\b" % re.escape(promise))
+    texts = (tree.read(COPY, path) for path in tree.files(ROOT)
+             if path.startswith(("tests/", "fuzz/"))
+             and not path.startswith(("tests/lint/", "tests/mutants/")))
+    return [text for text in texts if pattern.search(text)]
+
+
+def noticed(program, texts):
+    """Does a test of the program fail that stands in one of these texts?"""
+    environment = dict(os.environ, ERRAND_TEST_SECONDS="10", CMOCKA_MESSAGE_OUTPUT="STDOUT")
+    try:
+        done = subprocess.run(program.command, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                              timeout=120, cwd=COPY, env=environment)
+        code, output = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as error:
+        code, output = None, error.stdout or b""
+    ended, hung = run_tests.read_tests(output.decode("utf-8", "replace"))
+    names = [name for status, name, _ in ended if status == "fail"] + [hung] * bool(hung)
+    if not names:
+        return code != 0 and program.kind == "command"
+    return any(re.search(r"^%s\(" % re.escape(name), text, re.M)
+               for name in names for text in texts)
+
+
+def survivors(mutant):
+    """Answers "" if a test noticed that cites the promise, else why none did."""
+    target = os.path.join(COPY, mutant["file"])
+    find, put = (mutant[key].replace("\\n", "\n") for key in ("find", "replace"))
+    with open(target, encoding="utf-8") as file:
+        original = file.read()
+    if original.count(find) != 1:
+        return "%s has the text to find %d times" % (mutant["file"], original.count(find))
+    texts = citing(mutant["promise"])
+    if not texts:
+        return "no test cites " + mutant["promise"]
+    names = mutant["tests"].split()
+    try:
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(original.replace(find, put))
+        built = build(names)
+        if built.returncode != 0:
+            return "the mutant does not compile\n" + built.stdout[-2000:]
+        programs = programs_of()
+        for name in names:
+            if name not in programs:
+                return "no test program " + name
+        if any(noticed(programs[name], texts) for name in names):
+            return ""
+        return "no test that cites it fails"
+    finally:
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(original)
+
+
+def main():
+    wanted = set(sys.argv[1:])
+    folder = os.path.join(ROOT, "tests", "mutants")
+    results = open(os.environ.get("ERRAND_RESULTS", os.devnull), "a")
+    failed = False
+
+    def result(name, why):
+        nonlocal failed
+        failed = failed or bool(why)
+        print("%-40s %s" % (name, why or "noticed"), flush=True)
+        results.write("%s\tmutant\t%s\t%s\n" %
+                      ("fail" if why else "pass", name, why.splitlines()[0] if why else ""))
+        results.flush()
+
+    copy_tree()
+    whole = build([], first=True)
+    if whole.returncode != 0:
+        print(whole.stdout[-4000:] + whole.stderr[-2000:])
+        result("build", "the unchanged tree does not compile")
+        return 1
+    broken = set()
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    for name in names:
+        if not name.endswith(".mutant"):
+            continue
+        try:
+            mutant = read_mutant(os.path.join(folder, name))
+            broken.add(mutant["promise"])
+            if not wanted or mutant["promise"] in wanted:
+                result(name[:-len(".mutant")], survivors(mutant))
+        except (ValueError, OSError) as error:
+            result(name, str(error))
+    for promise in tree.promises(ROOT):
+        if promise.status == "met" and promise.number not in broken and not wanted:
+            result(promise.number, "met, but no mutant breaks it")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

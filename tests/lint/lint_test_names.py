@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+"""A test's name is a sentence: at least three words, no number at its end, each used once in
+its file; each test that is defined is also run."""
+import re
+import tree
+
+RUN = re.compile(r"\bcmocka_unit_test\w*\s*\(\s*(\w+)")
+DEFINED = re.compile(r"^static void\n(\w+)\(void \*\*state\)\n\{", re.M)
+report = tree.Report()
+for path in tree.c_files(report.root, "tests"):
+    text = tree.read(report.root, path)
+    bare = tree.code(text)
+    run = []
+    for match in RUN.finditer(bare):
+        name = match.group(1)
+        line = bare.count("\n", 0, match.start()) + 1
+        words = [word for word in name.split("_") if word]
+        if name in run:
+            report.problem(path, line, "%s is run twice" % name)
+        run.append(name)
+        if len(words) < 3 or words[0] == "test" or re.fullmatch(r"test\d*|.*_\d+", name):
+            report.problem(path, line, "%s is not a sentence" % name)
+    for match in DEFINED.finditer(bare):
+        if run and match.group(1) not in run:
+            report.problem(path, bare.count("\n", 0, match.start()) + 2,
+                           "%s is defined and not run" % match.group(1))
+    if path.endswith("_test.c") and not run:
+        report.problem(path, 1, "runs no test")
+report.end()
