@@ -43,6 +43,10 @@ bool errand__settle_queued(errand__block *block, errand__record *record, uint32_
 /* return: the body of a held operation came back (O45).  Worker.  Puts the record once more if its
  * completion was drained; drops the state here if the inbox is closed. */
 void errand__return(errand__block *block, errand__record *record);
+/* Links the record's post node, once, with FLAG_ASKED or 0 in more_flags; false: that operation or
+ * the inbox is gone.  Any thread that holds the block (O44). */
+bool errand__post_record(errand__block *block, errand__record *record, uint32_t generation,
+                         uint64_t more_flags);
 /* Sets the token; answers the word before. */
 uint64_t errand__token_set(errand__record *record);
 /* Arms: stores QUEUED with the record's generation; answers the generation. */

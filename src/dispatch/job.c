@@ -97,9 +97,10 @@ errand_job_work(errand_job *job, uint64_t amount)
     if (extra == NULL || extra->work_max == 0)
         return ERRAND_OK;
     done = atomic_fetch_add_explicit(&extra->work_done, amount, memory_order_relaxed);
-    if (done + amount < done || done + amount > extra->work_max)
-        return ERRAND_EBOUND;
-    return ERRAND_OK;
+    if (done + amount >= done && done + amount <= extra->work_max)
+        return ERRAND_OK;
+    errand__post_record(job->block, job->record, job->generation, 0); /* start the grace */
+    return ERRAND_EBOUND;
 }
 
 errand_status

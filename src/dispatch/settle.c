@@ -80,6 +80,21 @@ drop_state(void *arg)
         record->job->drop(record->state);
 }
 
+/* The last of an operation whose runtime has ended: state, extra, its share of the block. */
+static void
+drop_rest(errand__block *block, errand__record *record)
+{
+    char text[64];
+
+    if (errand__contained(drop_state, record, text, sizeof text))
+        atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
+    if (record->extra != NULL) {
+        errand_waker_abandon(&record->extra->waker);
+        errand__mem_free(NULL, record->extra, sizeof *record->extra);
+    }
+    errand__block_let(block);
+}
+
 /* The inbox is closed: nobody will hear of it.  Decoder and hook data went at close. */
 static void
 settle_undeliverable(errand__block *block, errand__record *record)
@@ -90,9 +105,7 @@ settle_undeliverable(errand__block *block, errand__record *record)
         atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
     errand__details_drop(block, record->details);
     atomic_fetch_add_explicit(&block->undeliverable, 1, memory_order_relaxed);
-    if (errand__contained(drop_state, record, text, sizeof text))
-        atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
-    errand__block_let(block);
+    drop_rest(block, record);
 }
 
 void
@@ -141,16 +154,13 @@ errand__return(errand__block *block, errand__record *record)
 {
     uint64_t before = atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_BACK,
                                                memory_order_acq_rel); /* Pairs: held-return */
-    char text[64];
 
     atomic_fetch_add_explicit(&block->returned_late, 1, memory_order_relaxed);
     if ((before & ERRAND__FLAG_DRAINED) == 0)
         return; /* its drain, or the close, will find it back */
     if (errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, NULL))
         return;
-    if (errand__contained(drop_state, record, text, sizeof text))
-        atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
-    errand__block_let(block);
+    drop_rest(block, record);
 }
 
 uint64_t
@@ -158,6 +168,30 @@ errand__token_set(errand__record *record)
 {
     return atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_CANCEL,
                                     memory_order_acq_rel);
+}
+
+bool
+errand__post_record(errand__block *block, errand__record *record, uint32_t generation,
+                    uint64_t more_flags)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_acquire);
+    uint64_t wanted;
+
+    do {
+        if (errand__control_generation(control) != generation)
+            return false;
+        wanted = control | ERRAND__FLAG_POSTED | more_flags;
+        if (wanted == control)
+            return true;
+    } while (!atomic_compare_exchange_weak_explicit(&record->control, &control, wanted,
+                                                    memory_order_acq_rel, /* Pairs: control-post */
+                                                    memory_order_acquire));
+    if ((control & ERRAND__FLAG_POSTED) != 0)
+        return true;
+    if (errand__inbox_put(block, record, ERRAND__NODE_POSTED, NULL))
+        return true;
+    atomic_fetch_and_explicit(&record->control, ~ERRAND__FLAG_POSTED, memory_order_acq_rel);
+    return false;
 }
 
 uint64_t

@@ -109,7 +109,7 @@ reverse(uintptr_t link)
 }
 
 uintptr_t
-errand__inbox_take(errand__block *block)
+errand__inbox_take(errand__block *block, uintptr_t *out_last)
 {
     uintptr_t head = atomic_load_explicit(&block->head, memory_order_relaxed);
 
@@ -117,6 +117,7 @@ errand__inbox_take(errand__block *block)
         return 0;
     head = atomic_exchange_explicit(&block->head, ERRAND__INBOX_EMPTY,
                                     memory_order_acq_rel); /* Pairs: inbox-put */
+    *out_last = head;
     return reverse(head);
 }
 

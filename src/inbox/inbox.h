@@ -76,8 +76,9 @@ void errand__block_close_account(errand__block *block, uint64_t outstanding);
 /* owed: NULL = wake at once; else set to true instead of waking a dozing consumer: the caller rings
  * soon (errand__inbox_ring). */
 bool errand__inbox_put(errand__block *block, void *object, unsigned tag, bool *owed);
-/* take: the whole chain in arrival order, linked through the nodes; 0 = nothing.  Owner. */
-uintptr_t errand__inbox_take(errand__block *block);
+/* take: the whole chain in arrival order, linked through the nodes; 0 = nothing.  *out_last: its
+ * newest node.  Owner. */
+uintptr_t errand__inbox_take(errand__block *block, uintptr_t *out_last);
 bool errand__inbox_empty(const errand__block *block); /* owner */
 /* park: sleep until something is put or rung, or the timeout passed.  Returns at once if anything
  * is there.  Spins first if that paid lately and a processor is free; then dozes; then sleeps. */

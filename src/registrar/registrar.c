@@ -60,7 +60,7 @@ errand__registrar_fini(errand__registrar *registrar)
         errand__extra *extra = registrar->free_extras;
 
         registrar->free_extras = extra->next_free;
-        errand__mem_free(registrar->allocator, extra, sizeof *extra);
+        errand__mem_free(NULL, extra, sizeof *extra);
     }
     while (registrar->prepared_all != NULL) {
         errand__prepared *prepared = registrar->prepared_all;
@@ -169,7 +169,7 @@ errand__extra_take(errand__registrar *registrar)
     errand__extra *extra = registrar->free_extras;
 
     if (extra == NULL)
-        return errand__mem_alloc(registrar->allocator, sizeof *extra);
+        return errand__mem_alloc(NULL, sizeof *extra);
     registrar->free_extras = extra->next_free;
     *extra = (errand__extra){.name = NULL};
     return extra;

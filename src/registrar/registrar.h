@@ -44,6 +44,7 @@ enum {
 #define ERRAND__FLAG_BACK    (UINT64_C(1) << 11) /* a held body returned */
 #define ERRAND__FLAG_DRAINED (UINT64_C(1) << 12) /* a held operation's completion was drained */
 #define ERRAND__FLAG_LOST    (UINT64_C(1) << 13) /* its message was lost */
+#define ERRAND__FLAG_ASKED   (UINT64_C(1) << 14) /* with POSTED: another thread asked to cancel */
 #define ERRAND__OUTCOME_SHIFT 16
 #define ERRAND__CODE_SHIFT    24
 #define ERRAND__GENERATION_SHIFT 32
@@ -69,12 +70,14 @@ typedef struct errand__failure {
     char text[256];
 } errand__failure;
 
-/* What only some operations have; allocated in bind (or start) from the runtime's thread. */
+/* What only some operations have; allocated in bind (or start) by the runtime's thread, from the
+ * library's own memory: a body that outlives its runtime still reads it (O58). */
 typedef struct errand__extra {
     const char *name;
     uint64_t trace_id;
     uint64_t deadline_ns, soft_ns;        /* relative; 0 = none */
     uint64_t quarantine_ns, work_max;     /* 0 = none */
+    uint8_t deadline_stage;               /* what deadline_entry waits for; see cancel.c */
     uint64_t t_start, t_end;              /* exact times; worker's until put */
     _Atomic uint64_t work_done;           /* the job's */
     struct errand_waker *waker;           /* async: a counted reference */
@@ -153,10 +156,18 @@ enum { /* errand__record.owner_flags */
        ERRAND__OWN_ENTRY = 2,     /* a cleanup entry exists */
        ERRAND__OWN_CANCELLED = 4, /* cancel was asked before submit */
        ERRAND__OWN_HANDED = 8,    /* seeded: handed to its executor */
-       ERRAND__OWN_LATER = 16     /* on the cancel-later list */
+       ERRAND__OWN_LATER = 16,    /* on the cancel-later list */
+       ERRAND__OWN_ABANDON = 32   /* ... to be abandoned, not cancelled */
 };
 
 /* ---- the registrar -------------------------------------------------------------------------- */
+/* records[0] names nothing; its wait is the runtime, so that a token leads to it. */
+static inline void *
+errand__record_owner(const errand__record *record)
+{
+    return (record - record->slot)->wait;
+}
+
 typedef struct errand__registrar {
     /* Immutable after init. */
     struct errand__block *block;

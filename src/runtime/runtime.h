@@ -7,7 +7,7 @@
 #include "scheduler/scheduler.h"
 #include "workers/workers.h"
 
-#define ERRAND__LEASES_MAX 64
+#define ERRAND__LEASES_MAX 255 /* attachments in a runtime's life */
 
 /* Who is resumed when a wait ends, and with what: made by errand_await or a task's await, readied by
  * delivery or cancel, visited once. */
@@ -55,9 +55,10 @@ struct errand_runtime {
     errand_allocator allocator_copy;
     errand__block *block;
     uint32_t fork_epoch;
-    /* The owner.  Written by release and adopt. */
-    pthread_t owner;
-    _Atomic bool owned;
+    /* owner: pthread_self() of the owner, 0 = released.  Writers: release (release), adopt
+     * (compare-exchange).  Readers: every call.  Pairs: runtime-owner.  Why: what the one thread
+     * wrote must be there for the other. */
+    _Atomic uintptr_t owner;
     /* Owner thread only. */
     bool closed, closing;
     bool draining, driving;     /* in progress: EBUSY; left by a longjmp: until unwound */
@@ -65,16 +66,20 @@ struct errand_runtime {
     errand__registrar registrar;
     errand__scheduler scheduler;
     errand_lease *leases[ERRAND__LEASES_MAX];
-    uint32_t lease_count;
+    _Atomic uint32_t lease_count; /* grows only; release.  Pairs: lease-count */
     uint64_t key, submissions;  /* of what is submitted outside tasks */
     /* News taken from the inbox and not yet delivered, in order: a chain of tagged links. */
     uintptr_t pending, pending_last;
-    size_t pending_count;       /* completions among them */
+    uintptr_t follow_first, follow_last; /* follow-ups that found no room yet */
+    /* The clock of submissions: one reading per drain and millisecond, then the cycle counter. */
+    uint64_t clock_ns, clock_cycles;
+    double ns_per_cycle;
     /* The item in hand of a drain or drive; survives an unwind. */
     errand__record *hand;       /* parts not dropped yet */
     errand_completion hand_completion;
     errand__failure *hand_failure;
     bool hand_live;
+    errand__resume *hand_resume; /* gets the payload if the handler does not take it */
     char scratch[256];          /* messages made here (EDECODE, stall) */
     errand__link waits, cleanups;
     size_t wait_count, cleanup_count, held;
@@ -85,8 +90,6 @@ struct errand_runtime {
     /* Single writer: owner; read by snapshot.  Pairs: cell-count. */
     _Atomic uint64_t resumed, late, reaped, stale;
     errand__cell own; /* settled by the owner on no lease's behalf */
-    unsigned cpus;
-    bool idle_spin;             /* recent traffic: parking may spin */
     int turn_source;            /* drive's persistent cursor */
     bool foreign_input;         /* seeded and something came from another thread */
     char foreign_text[64];
@@ -104,10 +107,26 @@ errand_status errand__runtime_check(const errand_runtime *runtime, const char *f
             return entered_;                                                                  \
     } while (0)
 
+uint64_t errand__runtime_time(const errand_runtime *runtime); /* now, on its clock */
+static inline bool
+errand__seeded(const errand_runtime *runtime)
+{
+    return runtime->config.order != ERRAND_ORDER_ARRIVAL;
+}
+/* A worker's, or a host's, foreign input reached a seeded run (O65). */
+void errand__foreign_mark(errand_runtime *runtime, const char *what);
+
 /* ---- submit.c -------------------------------------------------------------------------------------------- */
 /* Admission of a SPLIT or filled record on a lease: checks, accounts, arms, hands over (arrival) or queues by
  * due (seeded).  task: whose key and ordinal the draws hang on; NULL = the runtime's. */
 errand_status errand__admit(errand_lease *lease, errand__record *record, errand_task *task);
+/* Seeded orders, after the count and before the arming cannot fail any more: draws begin, due, tie and
+ * fate into record->extra, puts it into the due heap, audits (order_runtime.c). */
+void errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task *task);
+/* Makes room in the due heap for one more than it holds; false = no memory. */
+bool errand__order_reserve(errand_runtime *runtime);
+/* The operation will not reach its due (cancelled, deadline): out of the heap. */
+void errand__order_forget(errand_runtime *runtime, errand__record *record);
 /* errand_start with a resume object attached (wait active) before it can complete. */
 errand_status errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
                             errand__resume *resume, errand_task *task,
@@ -116,6 +135,12 @@ errand_status errand__start(errand_lease *lease, const errand_spec *spec, void *
 /* ---- waits.c --------------------------------------------------------------------------------------------- */
 errand__resume *errand__resume_take(errand_runtime *runtime); /* NULL = no memory */
 void errand__resume_give(errand_runtime *runtime, errand__resume *resume);
+/* Ties a resume object (its continuation or task set) to a record: active. */
+void errand__wait_begin(errand_runtime *runtime, errand__record *record,
+                        errand__resume *resume);
+/* Visit function of a continuation's resume; a task's is errand__task_resume_visit. */
+void errand__resume_visit(errand__ready *ready, void *context);
+void errand__task_resume_visit(errand__ready *ready, void *context); /* tasks.c */
 /* Ends an active wait with a reason: unlinked, decoder dropped, continuation readied. */
 void errand__wait_end(errand_runtime *runtime, errand__resume *resume, errand_reason reason);
 /* ends without resuming: the continuation's drop is called (abandon, abort, QUIET). */
@@ -134,6 +159,10 @@ typedef enum errand__item {
     ERRAND__ITEM_COMMAND = 2
 } errand__item;
 errand__item errand__deliver_next(errand_runtime *runtime, errand_completion_fn *fn, void *arg);
+/* What an unwind left in hand, or the end of a delivery: drops, follow-ups, recycling. */
+void errand__hand_finish(errand_runtime *runtime);
+/* Waits that end by being delivered to: routing of O46 for a completion that was built. */
+void errand__follows_run(errand_runtime *runtime);
 /* One completion, of a record that is not in the chain any more. */
 void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
@@ -141,13 +170,22 @@ void errand__deliver(errand_runtime *runtime, errand__record *record,
 /* ---- cancel.c -------------------------------------------------------------------------------------------- */
 errand_cancel_answer errand__cancel_record(errand_runtime *runtime, errand__record *record,
                                            errand_reason reason);
-/* Deadlines that are due, at most budget; held bodies' return. */
+/* Out of the deadline heap, if it is in. */
+void errand__deadline_forget(errand_runtime *runtime, errand__record *record);
+/* Starts the deadline of an armed record, if it has one (room was reserved). */
+void errand__deadline_begin(errand_runtime *runtime, errand__record *record);
+/* A posted node was taken from the chain. */
+void errand__posted_run(errand_runtime *runtime, errand__record *record);
+/* Deadlines that are due, at most budget. */
 size_t errand__deadlines_fire(errand_runtime *runtime, size_t budget);
 void errand__later_run(errand_runtime *runtime);
 
 /* ---- cleanup.c ------------------------------------------------------------------------------------------- */
-errand_status errand__cleanup_add(errand_runtime *runtime, errand__record *record,
-                                  bool quarantined);
+/* Cannot fail: without memory there is no entry, and the completion alone ends it. */
+void errand__cleanup_add(errand_runtime *runtime, errand__record *record, bool stuck);
+/* The completion of a record with an entry was drained: true if it was a quarantine's (reaped). */
+bool errand__cleanup_completed(errand_runtime *runtime, errand__record *record);
+void errand__cleanups_fini(errand_runtime *runtime);
 /* One reap; true if it made progress.  See O41. */
 bool errand__cleanup_visit(errand_runtime *runtime);
 uint64_t errand__cleanup_next(const errand_runtime *runtime); /* earliest due, or UINT64_MAX */
@@ -157,7 +195,8 @@ uint64_t errand__cleanup_next(const errand_runtime *runtime); /* earliest due, o
  * delivered; time moves there.  False: none is due at or before limit. */
 bool errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
                       void *arg);
-uint64_t errand__runtime_time(errand_runtime *runtime); /* now, on its clock */
+/* Moves virtual time towards limit: to the next due, timer or deadline, or limit, whichever is first. */
+void errand__order_advance(errand_runtime *runtime, uint64_t limit);
 
 /* ---- tasks.c (runtime) -------------------------------------------------------------------------------------- */
 /* Cancels or aborts every task below the roots, in key order; used by shutdown and interrupt. */

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the point of admission (O18).
+ *
+ * First everything that may refuse, changing nothing.  Then the count of accepted operations,
+ * then the arming, then the hand-over: so whoever looks at the counts after the arming sees the
+ * operation, and from the arming on exactly one completion is owed.  In arrival order the
+ * hand-over is to the executor at once; in the seeded orders to the due heap, from where it
+ * goes to the executor at its due (order_runtime.c). */
+#include "core/pause.h"
+#include "runtime/runtime.h"
+
+#define CLOCK_AGE_NS UINT64_C(1000000) /* how old the clock reading of submissions may be */
+
+/* Time of a submission, without a system clock call for each. */
+static uint64_t
+submit_time(errand_runtime *runtime)
+{
+    uint64_t passed;
+
+    if (runtime->config.times == ERRAND_TIMES_NONE)
+        return 0;
+    if (errand__seeded(runtime) || (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0)
+        return runtime->scheduler.now;
+    passed = (uint64_t)((double)(errand__cycles() - runtime->clock_cycles) *
+                        runtime->ns_per_cycle);
+    if (passed < CLOCK_AGE_NS)
+        return runtime->clock_ns + passed;
+    runtime->clock_cycles = errand__cycles();
+    runtime->clock_ns = errand__clock_now();
+    return runtime->clock_ns;
+}
+
+/* Everything that may refuse.  Changes nothing. */
+static errand_status
+admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
+{
+    if (runtime->closing || lease->closed)
+        return ERRAND_ECLOSED;
+    if (lease->owed >= lease->owed_max)
+        return ERRAND_EFULL;
+    if (quarantined && runtime->held >= runtime->config.held_max)
+        return ERRAND_EFULL;
+    return lease->executor->ops->reserve(lease, 1);
+}
+
+/* Nothing here can fail. */
+static void
+admit(errand_runtime *runtime, errand_lease *lease, errand__record *record, errand_task *task)
+{
+    uint32_t generation;
+
+    ERRAND__PAUSE("submit-checked");
+    record->lease = lease->index;
+    record->lane = errand__lane_of(record);
+    record->t_submit = submit_time(runtime);
+    lease->owed++;
+    errand__count(&lease->accepted);
+    ERRAND__PAUSE("submit-counted");
+    record->phase = ERRAND__PHASE_ARMED;
+    if (record->extra != NULL)
+        errand__deadline_begin(runtime, record);
+    generation = errand__arm(record);
+    ERRAND__PAUSE("submit-armed");
+    if (errand__seeded(runtime)) {
+        errand__order_queue(runtime, record, task);
+    } else {
+        record->owner_flags |= ERRAND__OWN_HANDED;
+        lease->executor->ops->submit(lease, record, generation);
+    }
+    ERRAND__PAUSE("submit-handed");
+}
+
+errand_status
+errand__admit(errand_lease *lease, errand__record *record, errand_task *task)
+{
+    errand_runtime *runtime = lease->runtime;
+    errand_status status = admissible(
+        runtime, lease, record->resource_class == ERRAND_QUARANTINED_BLOCKING);
+
+    if (status == ERRAND_OK)
+        status = lease->executor->ops->ready(lease, record);
+    if (status == ERRAND_OK)
+        admit(runtime, lease, record, task);
+    return status;
+}
+
+static errand_status
+lease_check(const errand_lease *lease, const char *function)
+{
+    if (lease == NULL)
+        return errand__misuse(ERRAND_EINVAL, function, "the lease is NULL");
+    return errand__runtime_check(lease->runtime, function);
+}
+
+static errand_status
+submit_one(errand_lease *lease, errand_submission *take_submission, const char *function)
+{
+    errand__record *record;
+    errand_status status = errand__token_record(take_submission->held_record,
+                                                take_submission->stamp, function, &record);
+
+    if (status != ERRAND_OK)
+        return status;
+    if (errand__record_owner(record) != lease->runtime)
+        return errand__misuse(ERRAND_EFOREIGN, function, "the lease is another runtime's");
+    if (record->phase != ERRAND__PHASE_SPLIT)
+        return errand__misuse(ERRAND_ESPENT, function, "it was submitted already");
+    if ((record->owner_flags & ERRAND__OWN_CANCELLED) != 0)
+        return ERRAND_ECANCELLED;
+    status = errand__admit(lease, record, NULL);
+    if (status == ERRAND_OK)
+        *take_submission = (errand_submission){NULL, 0};
+    return status;
+}
+
+static void
+flush(errand_lease *lease)
+{
+    if (lease->executor->ops->flush != NULL && !errand__seeded(lease->runtime))
+        lease->executor->ops->flush(lease);
+}
+
+errand_status
+errand_submit(errand_lease *lease, errand_submission *take_submission)
+{
+    errand_status status = lease_check(lease, __func__);
+
+    if (status != ERRAND_OK)
+        return status;
+    ERRAND_REQUIRE_ARG(take_submission != NULL, ERRAND_EINVAL, "take_submission is NULL");
+    status = submit_one(lease, take_submission, __func__);
+    if (status == ERRAND_OK)
+        flush(lease);
+    return status;
+}
+
+errand_status
+errand_submit_many(errand_lease *lease, errand_submission *take_submissions, size_t count,
+                   size_t *out_accepted)
+{
+    errand_status status = lease_check(lease, __func__);
+    size_t accepted = 0;
+
+    if (status == ERRAND_OK && out_accepted == NULL)
+        return errand__misuse(ERRAND_EINVAL, __func__, "out_accepted is NULL");
+    if (status == ERRAND_OK && take_submissions == NULL && count > 0)
+        status = errand__misuse(ERRAND_EINVAL, __func__, "take_submissions is NULL");
+    while (status == ERRAND_OK && accepted < count) {
+        status = submit_one(lease, &take_submissions[accepted], __func__);
+        accepted += status == ERRAND_OK;
+    }
+    if (accepted > 0)
+        flush(lease);
+    if (out_accepted != NULL)
+        *out_accepted = accepted;
+    return status;
+}
+
+errand_status
+errand__start(errand_lease *lease, const errand_spec *spec, void *wait, errand__resume *resume,
+              errand_task *task, errand_identity *out_identity)
+{
+    errand_runtime *runtime = lease->runtime;
+    errand__record *record;
+    errand__extra *extra = NULL;
+    errand_status status = admissible(runtime, lease,
+                                      spec->resource_class == ERRAND_QUARANTINED_BLOCKING);
+
+    if (status == ERRAND_OK && errand__needs_extra(runtime, spec))
+        status = errand__extra_make(runtime, spec, &extra);
+    if (status != ERRAND_OK)
+        return status;
+    status = errand__registrar_issue(&runtime->registrar, spec->kind, wait, &record);
+    if (status == ERRAND_OK) {
+        errand__record_fill(record, spec, extra);
+        status = lease->executor->ops->ready(lease, record);
+        if (status != ERRAND_OK)
+            errand__registrar_recycle(&runtime->registrar, record); /* extra goes with it */
+    } else if (extra != NULL) {
+        errand__extra_give(&runtime->registrar, extra);
+    }
+    if (status != ERRAND_OK)
+        return status;
+    if (resume != NULL)
+        errand__wait_begin(runtime, record, resume);
+    if (out_identity != NULL)
+        *out_identity = errand__record_identity(runtime->id, record);
+    admit(runtime, lease, record, task);
+    return ERRAND_OK;
+}
+
+errand_status
+errand_start(errand_lease *lease, const errand_spec *spec, void *wait,
+             errand_identity *out_identity)
+{
+    errand_status status = lease_check(lease, __func__);
+    const char *text;
+
+    if (status != ERRAND_OK)
+        return status;
+    ERRAND_REQUIRE_ARG(spec != NULL, ERRAND_EINVAL, "spec is NULL");
+    if (errand__spec_check(spec, &text) != ERRAND_OK)
+        return errand__misuse(ERRAND_EINVAL, __func__, text);
+    status = errand__start(lease, spec, wait, NULL, NULL, out_identity);
+    if (status == ERRAND_OK)
+        flush(lease);
+    return status;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: who is resumed.
+ *
+ * A wait is a resume object tied to a record.  It ends once: by its completion, by a cancel, or
+ * by being forgotten.  An ended one stands in the scheduler's ready list with what it is to be
+ * told; everything it needs (the completion, its payload, the message) moved into it, so the
+ * record goes its own way: the wait and the operation end separately (O36). */
+#include "runtime/runtime.h"
+
+errand__resume *
+errand__resume_take(errand_runtime *runtime)
+{
+    errand__resume *resume = runtime->resumes_free;
+
+    if (resume == NULL)
+        return errand__mem_alloc(runtime->allocator, sizeof *resume);
+    runtime->resumes_free = resume->next_free;
+    *resume = (errand__resume){.record = NULL};
+    return resume;
+}
+
+void
+errand__resume_give(errand_runtime *runtime, errand__resume *resume)
+{
+    resume->next_free = runtime->resumes_free;
+    runtime->resumes_free = resume;
+}
+
+void
+errand__wait_begin(errand_runtime *runtime, errand__record *record, errand__resume *resume)
+{
+    resume->record = record;
+    resume->wait_id = record->wait_id;
+    resume->generation = record->generation;
+    resume->ready.key = record->wait_id;
+    resume->ready.visit =
+        resume->task != NULL ? errand__task_resume_visit : errand__resume_visit;
+    record->resume = resume;
+    record->wait_state = ERRAND__WAIT_ACTIVE;
+    errand__list_append(&runtime->waits, &resume->waiting);
+    runtime->wait_count++;
+}
+
+/* The record and the wait let go of each other. */
+static void
+untie(errand_runtime *runtime, errand__resume *resume)
+{
+    if (resume->record == NULL)
+        return;
+    resume->record->resume = NULL;
+    resume->record->wait_state = ERRAND__WAIT_ENDED;
+    resume->record = NULL;
+    errand__list_unlink(&resume->waiting);
+    runtime->wait_count--;
+}
+
+void
+errand__wait_complete(errand_runtime *runtime, errand__resume *resume)
+{
+    untie(runtime, resume);
+    resume->completed = true;
+    errand__ready_append(&runtime->scheduler, &resume->ready);
+}
+
+void
+errand__wait_end(errand_runtime *runtime, errand__resume *resume, errand_reason reason)
+{
+    errand__record *record = resume->record;
+
+    untie(runtime, resume);
+    resume->reason = reason;
+    if (record != NULL)
+        errand__leak_count(runtime, errand__record_drop_decoder(record));
+    errand__ready_append(&runtime->scheduler, &resume->ready);
+}
+
+static void
+drop_value(void *arg)
+{
+    errand_verdict *verdict = arg;
+
+    verdict->drop(verdict->value);
+}
+
+static void
+drop_payload(void *arg)
+{
+    errand_payload_drop(arg);
+}
+
+static void
+drop_continuation(void *arg)
+{
+    errand_continuation *continuation = arg;
+
+    continuation->drop(continuation->data);
+}
+
+void
+errand__resume_clear(errand_runtime *runtime, errand__resume *resume)
+{
+    errand_verdict verdict = resume->verdict;
+    char text[64];
+
+    resume->verdict = (errand_verdict){.value = NULL};
+    if (verdict.drop != NULL && verdict.value != NULL)
+        errand__leak_count(runtime, errand__contained(drop_value, &verdict, text, sizeof text));
+    if (resume->completion.payload.data != NULL)
+        errand__leak_count(runtime, errand__contained(drop_payload, &resume->completion.payload,
+                                                      text, sizeof text));
+    if (resume->failure != NULL)
+        errand__failure_give(runtime->block, resume->failure);
+    resume->failure = NULL;
+}
+
+void
+errand__wait_forget(errand_runtime *runtime, errand__resume *resume)
+{
+    errand__record *record = resume->record;
+    char text[64];
+
+    untie(runtime, resume);
+    errand__list_unlink(&resume->ready.link);
+    if (record != NULL)
+        errand__leak_count(runtime, errand__record_drop_decoder(record));
+    errand__resume_clear(runtime, resume);
+    if (resume->task == NULL && resume->continuation.drop != NULL)
+        errand__leak_count(runtime, errand__contained(drop_continuation, &resume->continuation,
+                                                      text, sizeof text));
+    errand__resume_give(runtime, resume);
+}
+
+/* The host's function may never come back (longjmp), so nothing is left to do after it but to
+ * clear and give back, which an unwind does instead (errand__visit_finish). */
+void
+errand__resume_visit(errand__ready *ready, void *context)
+{
+    errand_runtime *runtime = context;
+    errand__resume *resume = ERRAND__CONTAINER(ready, errand__resume, ready);
+    errand_news news = {.reason = resume->reason, .verdict = resume->verdict};
+
+    if (resume->completed)
+        news.completion = &resume->completion;
+    resume->verdict = (errand_verdict){.value = NULL}; /* the continuation's now */
+    runtime->visiting = resume;
+    errand__lock_none_held();
+    resume->continuation.resume(resume->continuation.data, runtime, &news);
+    errand__visit_finish(runtime);
+}
+
+void
+errand__visit_finish(errand_runtime *runtime)
+{
+    errand__resume *resume = runtime->visiting;
+
+    if (resume == NULL)
+        return;
+    runtime->visiting = NULL;
+    errand__resume_clear(runtime, resume);
+    errand__resume_give(runtime, resume);
+}
