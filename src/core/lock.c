@@ -16,13 +16,6 @@
 #include <unistd.h>
 #include "core/core.h"
 
-/* errand__lock.word:
- * Writers: whoever acquires (0 to 1 or 2, 1 to 2) and the holder (to 0).
- * Readers: the same.
- * Order:   acquire when it is taken, release when it is given back.
- * Pairs:   lock-word (errand__lock_release; errand__lock_acquire, acquire_contended).
- * Why:     what the last holder wrote must be seen by the next; nothing more is
- *          promised. */
 _Static_assert(sizeof(atomic_uint) == 4, "a futex word has four bytes");
 
 #define SPINS          64 /* looks before sleeping; about 2 us */

@@ -21,7 +21,7 @@ typedef struct hook_pair {
 static hook_pair built_in[PAIRS_BUILT_IN];
 
 /* built_in_used: how many of the built-in pairs were claimed (or more, once all are).
- * Writers, readers: errand_misuse_hook.  Order: relaxed.  Pairs: none.
+ * Writers: errand_misuse_hook.  Readers: the same.  Order: relaxed.  Pairs: none.
  * Why:     the number alone says whose the pair is; it is published by known. */
 static atomic_uint built_in_used;
 

@@ -15,7 +15,7 @@
 enum { THREADS = 4 };
 
 /* inside, overlaps: threads between acquire and release; how often there were two.
- * Writers, readers: all threads.  Order: relaxed.  Pairs: none.
+ * Writers: all threads.  Readers: the same.  Order: relaxed.  Pairs: none.
  * Why: they must not order what the lock alone is to order. */
 typedef struct shared {
     errand__lock lock;
