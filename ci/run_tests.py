@@ -18,7 +18,8 @@ import signal
 import subprocess
 import sys
 
-# cmocka says "[  FAILED  ] name", and before it what went wrong and where: "[  ERROR   ] --- 1 != 2" and "[   LINE   ] --- file:1: ...".
+# cmocka says "[  FAILED  ] name", and before it what went wrong and where:
+# "[  ERROR   ] --- 1 != 2" and "[   LINE   ] --- file:1: error: Failure!".
 DETAIL = re.compile(r"\[ *(?:ERROR|LINE) *\] --- (.*?)(?:: error: Failure!)?\s*$")
 MARK = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED|ERROR|REASON) *\] (\S.*?)\s*$")
 
