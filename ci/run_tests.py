@@ -18,7 +18,9 @@ import signal
 import subprocess
 import sys
 
-# What each status of cmocka means; its lines are "[  FAILED  ] name".
+# cmocka says "[  FAILED  ] name", and before it what went wrong and where:
+# "[  ERROR   ] --- 1 != 2" and "[   LINE   ] --- file:1: error: Failure!".
+DETAIL = re.compile(r"\[ *(?:ERROR|LINE) *\] --- (.*?)(?:: error: Failure!)?\s*$")
 MARK = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED|ERROR|REASON) *\] (\S.*?)\s*$")
 
 
@@ -109,17 +111,20 @@ def describe(code, timeout):
 
 def read_tests(output):
     """Answers the tests that ended [(status, name, reason)] and the one that did not."""
-    ended, open_test, reasons, last = [], None, {}, ""
+    ended, open_test, reasons, said = [], None, {}, []
     for line in output.splitlines():
+        detail = DETAIL.search(line)
+        if detail:
+            said.append(detail.group(1))
+            continue
         match = MARK.search(line)
         if not match:
-            last = line.strip() or last
             continue
         status, name = match.groups()
         if status == "RUN":
             if open_test is not None:
                 ended.append(("fail", open_test, "started and did not end"))
-            open_test, last = name, ""
+            open_test, said = name, []
         elif status == "REASON":
             test, _, reason = name.partition(": ")
             reasons[test] = reason
@@ -131,7 +136,7 @@ def read_tests(output):
                 ended.append(("skip", name, reason) if reason else
                              ("fail", name, "skipped without a reason"))
             else:
-                ended.append(("fail", name, last))
+                ended.append(("fail", name, "; ".join(said[:2])))
             open_test = None
     return ended, open_test
 

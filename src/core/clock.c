@@ -47,7 +47,8 @@ errand__cycles_per_us(void)
 unsigned
 errand__cpus_allowed(void)
 {
-    /* The call itself, because the wrapper refuses on machines with over 1024 processors. */
+    /* The call itself, because the wrapper refuses on machines with over 1024
+     * processors. */
     unsigned long mask[128] = {0};
     int saved = errno;
     long size = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
@@ -77,8 +78,8 @@ read_clock(clockid_t clock)
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-/* One moment on both clocks: the tightest of a few tries, so that being interrupted between
- * the two reads does not count. */
+/* One moment on both clocks: the tightest of a few tries, so that being interrupted
+ * between the two reads does not count. */
 static void
 read_both(uint64_t *out_cycles, uint64_t *out_now)
 {

@@ -10,23 +10,25 @@
 #include <stdatomic.h>
 #include "errand/base.h"
 
-/* ---- assert: three words, all statements (status.c, text.c) -------------------------- */
+/* ---- assert: three words, all statements (misuse.c) ------------------------------------ */
 /* ERRAND_ASSERT: our own bug; always on, prints and aborts.
  * ERRAND_REQUIRE_ARG: the caller's bug; answers its status in every build and calls the
  * misuse hook with the function's name and the text. */
-#define ERRAND_ASSERT(condition)                                                              \
-    do {                                                                                      \
-        if (__builtin_expect(!(condition), 0))                                                \
-            errand__assert_failed(__FILE__, __LINE__, #condition);                            \
+#define ERRAND_ASSERT(condition)                                                         \
+    do {                                                                                 \
+        if (__builtin_expect(!(condition), 0))                                           \
+            errand__assert_failed(__FILE__, __LINE__, #condition);                       \
     } while (0)
-#define ERRAND_REQUIRE_ARG(condition, status, text)                                           \
-    do {                                                                                      \
-        if (__builtin_expect(!(condition), 0))                                                \
-            return errand__misuse((status), __func__, (text));                                \
+#define ERRAND_REQUIRE_ARG(condition, status, text)                                      \
+    do {                                                                                 \
+        if (__builtin_expect(!(condition), 0))                                           \
+            return errand__misuse((status), __func__, (text));                           \
     } while (0)
-ERRAND_NORETURN void errand__assert_failed(const char *file, int line, const char *condition);
+ERRAND_NORETURN void errand__assert_failed(const char *file, int line,
+                                           const char *condition);
 /* Calls the misuse hook ("function: text; sentence of the status") and returns status. */
-errand_status errand__misuse(errand_status status, const char *function, const char *text);
+errand_status errand__misuse(errand_status status, const char *function,
+                             const char *text);
 
 /* Clang's thread-safety analysis, where it is. */
 #if defined(__clang__)
@@ -64,7 +66,8 @@ void *errand__mem_grow(const errand_allocator *allocator, void *block, size_t si
 /* Whole zeroed pages straight from the system, touched lazily; never from an allocator. */
 void *errand__mem_map(size_t size);
 void errand__mem_unmap(void *block, size_t size);
-/* Is mallocx there (weak reference, found in the program)?  Decides how arenas work. */
+/* Is mallocx there (weak reference, found in the program)?  Decides where the blocks of
+ * arenas come from. */
 bool errand__mem_has_jemalloc(void);
 /* Test builds: let the n-th allocation from now fail (n >= 1; 0 = none), of every function
  * above and of arenas; answers how many were asked for since the last call.  Any thread. */
@@ -72,9 +75,10 @@ uint64_t errand__mem_fail_nth(uint64_t n);
 /* Test builds: bytes live in mem_alloc (all allocators) right now. */
 int64_t errand__mem_live_bytes(void);
 
-/* Arenas for errand_job_alloc (O77).  One per worker, made at first use.  An arena keeps a
- * count of live blocks; reset frees everything at once.  With jemalloc an arena of its own
- * (mallocx with MALLOCX_ARENA, "arena.<i>.reset"); else lists over the C library. */
+/* Arenas for errand_job_alloc (O77).  One per worker, made at first use, used by one thread
+ * at a time.  An arena keeps a count of live blocks; reset frees everything at once.  Blocks
+ * are listed; they come from an arena of jemalloc's own, emptied as a whole when they are
+ * many, or else from the C library. */
 typedef struct errand__arena errand__arena;
 errand__arena *errand__arena_create(void);
 void errand__arena_destroy(errand__arena *arena);
@@ -87,7 +91,13 @@ void errand__arena_reset(errand__arena *arena);
 /* Test builds keep a thread-local count of locks held and assert that it is 0 on acquire
  * (no lock nests) and where foreign code is entered (errand__lock_none_held). */
 typedef struct ERRAND_CAPABILITY("lock") errand__lock {
-    atomic_uint word; /* 0 free, 1 held, 2 held with sleepers; a futex mutex, spins shortly */
+    /* word: 0 free, 1 held, 2 held with sleepers; a futex mutex, spins shortly.
+     * Writers: whoever acquires (0 to 1 or 2, 1 to 2) and the holder (to 0).
+     * Readers: the same.
+     * Order:   acquire when it is taken, release when it is given back.
+     * Pairs:   lock-word (errand__lock_release; errand__lock_acquire, acquire_contended).
+     * Why:     what the last holder wrote must be seen by the next; no more is promised. */
+    atomic_uint word;
 } errand__lock;
 void errand__lock_acquire(errand__lock *lock) ERRAND_ACQUIRES(*lock);
 void errand__lock_release(errand__lock *lock) ERRAND_RELEASES(*lock);
@@ -206,8 +216,8 @@ errand__list_linked(const errand__link *link)
 {
     return link->next != NULL;
 }
-#define ERRAND__CONTAINER(pointer, type, member)                                              \
-    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define ERRAND__CONTAINER(pointer, type, member)                                         \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* ---- heap: binary heap over (major, minor, last), smallest first (heap.c) --------------- */
 /* Entries are embedded in what they order; an entry knows its position, so removal is

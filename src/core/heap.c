@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* heap: a binary heap of embedded entries, each of which knows its place.
  *
- * Design notes.  What comes out depends on the entries' three words alone; entries that are
- * equal in all three come out in an order fixed by the calls made, never by addresses. */
+ * Design notes.  What comes out depends on the entries' three words alone; entries that
+ * are equal in all three come out in an order fixed by the calls made, never by
+ * addresses. */
 #include "core/core.h"
 
 #define ROOM_LEAST 16

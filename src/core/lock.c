@@ -2,11 +2,11 @@
 /* lock: leaf locks on one futex word, and the futex itself.
  *
  * Design notes.
- * - 0 free, 1 held, 2 held and somebody may sleep.  A thread that once slept takes the lock
- *   as 2, because it cannot know whether others sleep: at worst one wake too many.
- * - Critical sections here are a few dozen instructions, so a waiter looks again for a short
- *   while before it sleeps, but only if its holder can run meanwhile: with one processor
- *   a spin only keeps the holder from it.
+ * - 0 free, 1 held, 2 held and somebody may sleep.  A thread that once slept takes the
+ *   lock as 2, because it cannot know whether others sleep: at worst one wake too many.
+ * - Critical sections here are a few dozen instructions, so a waiter looks again for a
+ *   short while before it sleeps, but only if its holder can run meanwhile: with one
+ *   processor a spin only keeps the holder from it.
  * - Locks are leaves: test builds count them per thread and refuse a second one.
  * - errno is left alone: a lock taken on an error's way must not hide that error. */
 #include <errno.h>
@@ -16,12 +16,6 @@
 #include <unistd.h>
 #include "core/core.h"
 
-/* errand__lock.word:
- * Writers: whoever acquires (0 to 1 or 2, 1 to 2) and the holder (to 0).
- * Readers: the same.
- * Order:   acquire when it is taken, release when it is given back.
- * Pairs:   lock-word (errand__lock_release; errand__lock_acquire, acquire_contended).
- * Why:     what the last holder wrote must be seen by the next; nothing more is promised. */
 _Static_assert(sizeof(atomic_uint) == 4, "a futex word has four bytes");
 
 #define SPINS          64 /* looks before sleeping; about 2 us */
@@ -118,7 +112,8 @@ acquire_contended(errand__lock *lock)
         errand__futex_wait(&lock->word, 2, UINT64_MAX);
 }
 
-/* More than one processor for this thread?  Asked for now and then: affinity can change. */
+/* More than one processor for this thread?  Asked for now and then: affinity can
+ * change. */
 static bool
 spin_pays(void)
 {

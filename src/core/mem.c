@@ -4,15 +4,17 @@
  * Design notes.
  * - Ordinary blocks come from the C library or from the host's allocator; jemalloc, where
  *   the program links it, is the C library's malloc then and needs no word from us.
- * - An arena is a list: each block carries its link in front.  A reset frees them one by one.
- * - jemalloc is named only for arenas, by weak references, so that the library loads into a
- *   program that has none (O63).  There the blocks come from an arena of jemalloc's, which is
- *   emptied as a whole where that is cheaper: it costs as much as a few hundred blocks.
- *   It has a cache of its own, flushed before, because blocks may then be in nobody's cache.
+ * - An arena is a list: each block carries its link in front.  A reset frees them one by
+ *   one.
+ * - jemalloc is named only for arenas, by weak references, so that the library loads into
+ *   a program that has none (O63).  There the blocks come from an arena of jemalloc's,
+ *   which is emptied as a whole where that is cheaper: it costs as much as a few hundred
+ *   blocks.  It has a cache of its own, flushed before, because blocks may then be in
+ *   nobody's cache.
  * - Sanitizers see nothing of mallocx, and jemalloc makes only some 4000 arenas: in these
  *   cases the blocks come from the C library.
- * - Test builds count every request in one word together with the request to fail, so that
- *   "the n-th from now" stays exact with many threads. */
+ * - Test builds count every request in one word together with the request to fail, so
+ *   that "the n-th from now" stays exact with many threads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +58,7 @@ static bool jemalloc_arena_init(errand__arena *arena);
 static void jemalloc_arena_call(errand__arena *arena, const char *verb);
 #endif
 
-/* ---- blocks ---------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------ */
 void *
 errand__mem_alloc(const errand_allocator *allocator, size_t size)
 {
@@ -148,7 +150,7 @@ errand__mem_has_jemalloc(void)
 #endif
 }
 
-/* ---- arenas ---------------------------------------------------------------------------- */
+/* ---- arenas ------------------------------------------------------------------------ */
 errand__arena *
 errand__arena_create(void)
 {
@@ -226,7 +228,7 @@ errand__arena_reset(errand__arena *arena)
     arena->live = 0;
 }
 
-/* ---- the feature report ---------------------------------------------------------------- */
+/* ---- the feature report ------------------------------------------------------------ */
 #define AS_TEXT(number)     AS_TEXT_NOW(number)
 #define AS_TEXT_NOW(number) #number
 #define VERSION                                                                          \
@@ -259,7 +261,7 @@ errand_features(void)
                    " arenas=lists" ERRAND_FEATURE_WORDS;
 }
 
-/* ---- where an arena's blocks come from --------------------------------------------------- */
+/* ---- where an arena's blocks come from --------------------------------------------- */
 static void *
 take_block(errand__arena *arena, size_t size)
 {
@@ -309,7 +311,7 @@ jemalloc_arena_call(errand__arena *arena, const char *verb)
 }
 #endif
 
-/* ---- failure injection and the count of live bytes -------------------------------------- */
+/* ---- failure injection and the count of live bytes --------------------------------- */
 #if ERRAND_TESTING
 #define ASKED_BITS 40
 

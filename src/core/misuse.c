@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* misuse: what happens when an assertion of ours, or a caller's argument, is wrong.
  *
- * Design notes.  The hook is a pair (function, argument) that is read as one from any thread,
- * also in a forked child, where a lock could be held by a thread that does not exist there.
- * So each pair that was ever set is kept, unchanged, for ever, and one pointer says which one
- * counts.  A pair that comes again is found again; the first ones need no memory. */
+ * Design notes.  The hook is a pair (function, argument) that is read as one from any
+ * thread, also in a forked child, where a lock could be held by a thread that does not
+ * exist there.  So each pair that was ever set is kept, unchanged, for ever, and one
+ * pointer says which one counts.  A pair that comes again is found again; the first ones
+ * need no memory. */
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/core.h"
@@ -20,7 +21,7 @@ typedef struct hook_pair {
 static hook_pair built_in[PAIRS_BUILT_IN];
 
 /* built_in_used: how many of the built-in pairs were claimed (or more, once all are).
- * Writers, readers: errand_misuse_hook.  Order: relaxed.  Pairs: none.
+ * Writers: errand_misuse_hook.  Readers: the same.  Order: relaxed.  Pairs: none.
  * Why:     the number alone says whose the pair is; it is published by known. */
 static atomic_uint built_in_used;
 

@@ -2,11 +2,11 @@
 /* random: draws that are functions of their arguments, keys, the audit's mix, entropy.
  *
  * Design notes.
- * - A draw is two short hashes: (stream, key) under the seed names a sequence, the ordinal
- *   under that name is a number of it.  For a fixed sequence the second hash is a
+ * - A draw is two short hashes: (stream, key) under the seed names a sequence, the
+ *   ordinal under that name is a number of it.  For a fixed sequence the second hash is a
  *   permutation of the ordinals, so neighbours never collide and every ordinal is equal.
- * - What is hashed is written out byte by byte, little end first: the same on every machine,
- *   and no padding of a structure gets in.
+ * - What is hashed is written out byte by byte, little end first: the same on every
+ *   machine, and no padding of a structure gets in.
  * - Messages of different kinds differ in length (8: a draw; 16: a redraw, a sequence's
  *   name; 24: keys, with a tag in front), so one kind never repeats another's hash. */
 #include <errno.h>

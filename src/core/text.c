@@ -34,8 +34,8 @@ errand__text_vformat(char *out, size_t size, const char *format, va_list argumen
     return cut(out, size - 1);
 }
 
-/* Ends the text in the mark, within room bytes, after a whole character.  Bytes that are no
- * UTF-8 are cut where they are. */
+/* Ends the text in the mark, within room bytes, after a whole character.  Bytes that are
+ * no UTF-8 are cut where they are. */
 static size_t
 cut(char *out, size_t room)
 {

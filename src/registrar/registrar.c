@@ -8,7 +8,6 @@
  *
  * Free records are a stack, so a warm runtime keeps using the same few cache lines. */
 #include "registrar/registrar.h"
-#include "inbox/inbox.h"
 
 /* next_runtime: the next runtime id.  Writers, readers: any thread.  Order: relaxed, each value is
  * handed out by one compare-exchange and nothing else hangs on it.  Why: it orders nothing. */
@@ -38,15 +37,14 @@ errand__counter_take(uint64_t *next, uint64_t *out_value)
 }
 
 void
-errand__registrar_init(errand__registrar *registrar, errand__block *block,
+errand__registrar_init(errand__registrar *registrar, errand__record *records, uint32_t limit,
                        const errand_allocator *allocator, uint64_t runtime_id)
 {
     *registrar = (errand__registrar){
-        .block = block,
-        .records = block->records,
+        .records = records,
         .allocator = allocator,
         .runtime_id = runtime_id,
-        .limit = block->record_count - 1,
+        .limit = limit,
         .next_wait = 1,
         .next_generation = 1,
         .next_operation = 1,

@@ -14,8 +14,6 @@
 #include "core/core.h"
 #include "errand.h"
 
-struct errand__block;
-
 /* ---- the control word ------------------------------------------------------------------- */
 /* control: {generation : 32 | code : 8 | outcome : 8 | flags : 8 | state : 8}.
  *   state:  IDLE -> QUEUED (arming, by the owner's plain store before anyone can see it)
@@ -170,7 +168,6 @@ errand__record_owner(const errand__record *record)
 
 typedef struct errand__registrar {
     /* Immutable after init. */
-    struct errand__block *block;
     errand__record *records;
     const errand_allocator *allocator;
     uint64_t runtime_id;
@@ -184,8 +181,10 @@ typedef struct errand__registrar {
     struct errand__prepared *prepared_free, *prepared_all;
 } errand__registrar;
 
-void errand__registrar_init(errand__registrar *registrar, struct errand__block *block,
-                            const errand_allocator *allocator, uint64_t runtime_id);
+/* records[1 .. limit] are the slots; records[0] names nothing. */
+void errand__registrar_init(errand__registrar *registrar, errand__record *records,
+                            uint32_t limit, const errand_allocator *allocator,
+                            uint64_t runtime_id);
 void errand__registrar_fini(errand__registrar *registrar); /* frees extras and prepared */
 
 /* One process-wide counter (O6).  0 = exhausted. */

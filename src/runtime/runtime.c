@@ -78,7 +78,8 @@ runtime_init(errand_runtime *runtime)
     runtime->clock_ns = now;
     runtime->clock_cycles = errand__cycles();
     runtime->ns_per_cycle = 1000.0 / (double)errand__cycles_per_us();
-    errand__registrar_init(&runtime->registrar, block, runtime->allocator, runtime->id);
+    errand__registrar_init(&runtime->registrar, block->records, block->record_count - 1,
+                           runtime->allocator, runtime->id);
     errand__list_init(&runtime->waits);
     errand__list_init(&runtime->cleanups);
     errand__heap_init(&runtime->deadlines, NULL);

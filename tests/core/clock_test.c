@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: the clocks go forward and agree, and the processor counts are those of the calling
- * thread now.  Method: compare clocks over a few milliseconds; change a thread's affinity. */
+/* Goal: the clocks go forward and agree, and the processor counts are those of the
+ *       calling thread now.  Method: compare clocks over a few milliseconds; change a
+ *       thread's affinity. */
 #include <pthread.h>
 #include <sched.h>
 #include "core/core.h"
@@ -28,8 +29,8 @@ coarse_clock_lags_a_few_milliseconds_at_most(void **state)
     assert_true(coarse + 100000000 > now);
 }
 
-/* The counter's rate against the clock's over 5 ms; the best of a few tries, because a pause
- * of the machine between two reads spoils one. */
+/* The counter's rate against the clock's over 5 ms; the best of a few tries, because a
+ * pause of the machine between two reads spoils one. */
 static void
 cycle_counter_goes_at_the_measured_rate(void **state)
 {

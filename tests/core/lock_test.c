@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: one holder at a time, sleepers are woken, and no lock nests in another.
- * Method: threads raise a plain counter under the lock (the thread sanitizer sees whether the
- * lock orders them); the word shows that a thread is about to sleep before it is released. */
+ * Method: threads raise a plain counter under the lock (the thread sanitizer sees whether
+ *         the lock orders them); the word shows that a thread is about to sleep before it
+ *         is released. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +15,7 @@
 enum { THREADS = 4 };
 
 /* inside, overlaps: threads between acquire and release; how often there were two.
- * Writers, readers: all threads.  Order: relaxed.  Pairs: none.
+ * Writers: all threads.  Readers: the same.  Order: relaxed.  Pairs: none.
  * Why: they must not order what the lock alone is to order. */
 typedef struct shared {
     errand__lock lock;

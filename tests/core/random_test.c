@@ -12,8 +12,8 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* A log that was recorded yesterday must replay tomorrow: these may never change.  They were
- * computed apart from the library.  The fourth one is drawn three times again. */
+/* A log that was recorded yesterday must replay tomorrow: these may never change.  They
+ * were computed apart from the library.  The fourth one is drawn three times again. */
 static void
 draws_and_keys_are_the_same_for_ever(void **state)
 {
@@ -150,7 +150,8 @@ large_ranges_are_even_and_redraws_repeat_no_neighbour(void **state)
     assert_int_equal(errand__random_below(1, APPLICATION, 1, 1, 1), 0);
 }
 
-/* Multiply-shift alone, with n = 3 * 2^62, would give one number in three twice as often. */
+/* Multiply-shift alone, with n = 3 * 2^62, would give one number in three twice as
+ * often. */
 static void
 remainders_of_large_ranges_are_even(void **state)
 {

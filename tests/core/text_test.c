@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: text of any length fits, ends at a whole character and shows that it was cut.
- * Method: every buffer size from none to enough, over texts of one- to four-byte characters. */
+ * Method: every buffer size from none to enough, over texts of one- to four-byte
+ *         characters. */
 #include <string.h>
 #include "core/core.h"
 #include "group.h"

@@ -16,7 +16,10 @@ TYPE = (r"(?:_Atomic\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|_Atomic\b[\w\s*]*?|"
         r"atomic_flag)")
 DECLARED = re.compile(r"^[ \t]*(?:static\s+|extern\s+|_Thread_local\s+|_Alignas\([^)]*\)\s*)*"
                       + TYPE + r"[\s*]*(\w+(?:\s*\[[^\]]*\])*(?:\s*,\s*\**\w+)*)\s*[;=]", re.M)
-WORDS = ("Writers:", "Readers:", "Order:", "Pairs:", "Why:")
+WORDS = "Writers: Readers: Order: Pairs: Why:"
+# "Writers, readers: any thread." says two at once, "Why not weaker: ..." is a Why.
+SAID = [re.compile(word, re.I) for word in (r"\bwriters?\b[^.:]*:", r"\breaders?\b[^.:]*:",
+                                           r"\border:", r"\bpairs:", r"\bwhy\b[^.:]*:")]
 
 report = tree.Report()
 for path in tree.c_files(report.root):
@@ -31,12 +34,12 @@ for path in tree.c_files(report.root):
     if not path.startswith(("src/", "include/", "hosts/")):
         continue
     blocks = [token for kind, token, _ in tree.tokens(text)
-              if kind == "block" and all(word in token for word in WORDS)]
-    subjects = " ".join(block.split("Writers:")[0] for block in blocks)
+              if kind == "block" and all(said.search(token) for said in SAID)]
+    subjects = " ".join(block[:SAID[0].search(block).start()] for block in blocks)
     for match in DECLARED.finditer(bare):
         line = bare.count("\n", 0, match.start(1)) + 1
         for name in re.findall(r"\b[A-Za-z_]\w*", re.sub(r"\[[^\]]*\]", "", match.group(1))):
             if not re.search(r"\b%s\b" % re.escape(name), subjects):
                 report.problem(path, line, "atomic %s has no comment with %s" %
-                               (name, " ".join(WORDS)))
+                               (name, WORDS))
 report.end()

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "watchdog.h"
 
 enum { TESTS_MAX = 512 };
@@ -86,6 +87,14 @@ test_skip(const char *reason)
     printf("[  REASON  ] %s: %s\n", test_name(), reason);
     fflush(stdout);
     _skip(__FILE__, __LINE__);
+}
+
+bool
+test_under(const char *config)
+{
+    const char *text = getenv("ERRAND_TEST_CONFIG");
+
+    return text != NULL && strcmp(text, config) == 0;
 }
 
 uint64_t

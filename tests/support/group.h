@@ -16,6 +16,7 @@
  * ERRAND_TEST_SECONDS=n changes how long one test may take (default 60). */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -33,6 +34,10 @@ const char *test_name(void);
 /* Ends the running test as skipped and prints why, for what this configuration cannot run:
  * test_skip("fault catching does not work under sanitizers"). */
 void test_skip(const char *reason);
+
+/* Is this the configuration of ./check with that name ("valgrind", "tsan", ...)?  For what cannot
+ * be looked at there. */
+bool test_under(const char *config);
 
 /* How often to repeat: full in ./check --long, a tenth of it by default (at least 1).
  * ERRAND_TEST_SCALE says how many tenths. */
