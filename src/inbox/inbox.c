@@ -250,6 +250,19 @@ errand__inbox_arm(errand__block *block)
     block->fd_pending = true;
 }
 
+void
+errand__inbox_signal(errand__block *block)
+{
+    uintptr_t head = ERRAND__INBOX_ARMED;
+
+    if (atomic_compare_exchange_strong_explicit(&block->head, &head, ERRAND__INBOX_EMPTY,
+                                                memory_order_acq_rel,
+                                                memory_order_acquire) ||
+        !block->fd_pending)
+        write_fd(block->wake_fd);
+    block->fd_pending = true;
+}
+
 uintptr_t
 errand__inbox_close(errand__block *block)
 {

@@ -85,6 +85,8 @@ bool errand__inbox_empty(const errand__block *block); /* owner */
 void errand__inbox_park(errand__block *block, uint64_t timeout_ns);
 /* Arms the descriptor if the list is empty; reads it empty.  Owner. */
 void errand__inbox_arm(errand__block *block);
+/* Makes the descriptor readable: something is buffered that is not in the list.  Owner. */
+void errand__inbox_signal(errand__block *block);
 errand_status errand__inbox_open_fd(errand__block *block);
 /* close: from now on puts are refused; returns what was there, in arrival order.  Owner. */
 uintptr_t errand__inbox_close(errand__block *block);

@@ -92,7 +92,8 @@ typedef enum errand__phase {
     ERRAND__PHASE_SPLIT = 3,
     ERRAND__PHASE_ARMED = 4,
     ERRAND__PHASE_HELD = 5,   /* completion drained, body not back */
-    ERRAND__PHASE_LINGER = 6  /* to be recycled once its post node was taken from the chain */
+    ERRAND__PHASE_LINGER = 6, /* to be recycled once its post node was taken from the chain */
+    ERRAND__PHASE_DOOMED = 7  /* errand_abandon_later: no token can use it any more */
 } errand__phase;
 
 typedef enum errand__wait_state {

@@ -136,7 +136,7 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec, errand__ext
         return ERRAND_ENOMEM;
     /* Each armed operation may stand in the deadline heap: room for all that live. */
     if (errand__heap_reserve(&runtime->deadlines, (size_t)runtime->registrar.live + 1) &&
-        (!errand__seeded(runtime) || errand__order_reserve(runtime)) &&
+        (!errand__seeded(runtime) || errand__order_reserve(&runtime->scheduler, (size_t)runtime->registrar.live + 1)) &&
         (spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC ||
          (extra->waker = errand__waker_create()) != NULL))
         return ERRAND_OK;

@@ -62,8 +62,8 @@ fill_defaults(errand_runtime_config *config)
         config->grace_ns = UINT64_C(1000000000);
 }
 
-/* Fills a zeroed runtime whose id, config and block are set.  False: no memory. */
-static bool
+/* Fills a zeroed runtime whose id, config and block are set. */
+static void
 runtime_init(errand_runtime *runtime)
 {
     errand__block *block = runtime->block;
@@ -83,11 +83,9 @@ runtime_init(errand_runtime *runtime)
     errand__list_init(&runtime->waits);
     errand__list_init(&runtime->cleanups);
     errand__heap_init(&runtime->deadlines, NULL);
+    errand__scheduler_init(&runtime->scheduler, &runtime->config, runtime->allocator,
+                           &runtime->registrar, &errand__tasks_outside, runtime);
     atomic_store_explicit(&runtime->owner, (uintptr_t)pthread_self(), memory_order_release);
-    return errand__scheduler_init(&runtime->scheduler, runtime, runtime->allocator,
-                                  &runtime->registrar, runtime->config.order,
-                                  runtime->config.seed,
-                                  errand__seeded(runtime) ? runtime->config.start_ns : now);
 }
 
 errand_status
@@ -126,13 +124,7 @@ errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_
         errand__mem_free(allocator, runtime, sizeof *runtime);
         return ERRAND_ENOMEM;
     }
-    if (!runtime_init(runtime)) {
-        errand__heap_fini(&runtime->deadlines);
-        errand__block_close_account(runtime->block, 0);
-        errand__block_let(runtime->block);
-        errand__mem_free(allocator, runtime, sizeof *runtime);
-        return ERRAND_ENOMEM;
-    }
+    runtime_init(runtime);
     *out_runtime = runtime;
     return ERRAND_OK;
 }
@@ -227,7 +219,8 @@ errand_runtime_unwound(errand_runtime *runtime)
     ERRAND_REQUIRE_ARG(runtime->draining || runtime->driving, ERRAND_EMISUSE,
                        "no drain or drive is in progress");
     runtime->draining = runtime->driving = false;
-    errand__scheduler_unwound(runtime);
+    errand__scheduler_unwound(&runtime->scheduler);
+    errand__visit_finish(runtime);
     return ERRAND_OK;
 }
 

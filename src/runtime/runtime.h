@@ -40,10 +40,10 @@ typedef struct errand__cleanup {
     struct errand__cleanup *next_free;
 } errand__cleanup;
 
-struct errand_inbox { /* handle for other threads */
-    atomic_uint refs;
-    errand__block *block;
-    bool seeded_refuses;
+struct errand_inbox { /* handle for other threads; immutable */
+    errand__block *block; /* held */
+    uint32_t fork_epoch;
+    bool refuses; /* seeded, with REFUSE_FOREIGN */
     uint64_t runtime_id;
 };
 
@@ -60,7 +60,7 @@ struct errand_runtime {
      * wrote must be there for the other. */
     _Atomic uintptr_t owner;
     /* Owner thread only. */
-    bool closed, closing;
+    bool closed, closing;       /* closing: nothing new is admitted */
     bool draining, driving;     /* in progress: EBUSY; left by a longjmp: until unwound */
     bool fd_wanted;
     errand__registrar registrar;
@@ -79,14 +79,17 @@ struct errand_runtime {
     errand_completion hand_completion;
     errand__failure *hand_failure;
     bool hand_live;
+    errand__resume *visiting;    /* whose continuation is being called */
+    _Atomic uint64_t leaked;     /* objects whose drop panicked (O76); single writer */
     errand__resume *hand_resume; /* gets the payload if the handler does not take it */
     char scratch[256];          /* messages made here (EDECODE, stall) */
     errand__link waits, cleanups;
-    size_t wait_count, cleanup_count, held;
+    size_t wait_count, cleanup_count;
+    _Atomic uint64_t held;      /* bodies that outlived their operation; single writer */
     errand__resume *resumes_free;
     errand__cleanup *cleanups_free;
-    uintptr_t later;            /* cancel_later and abandon_later: a list of records */
-    errand__heap deadlines;     /* extra->deadline_entry, on the runtime's clock */
+    size_t later;               /* records with OWN_LATER set: cancel_later, abandon_later */
+    errand__heap deadlines;     /* extra->deadline_entry, on the runtime's clock; last = slot */
     /* Single writer: owner; read by snapshot.  Pairs: cell-count. */
     _Atomic uint64_t resumed, late, reaped, stale;
     errand__cell own; /* settled by the owner on no lease's behalf */
@@ -95,6 +98,13 @@ struct errand_runtime {
     char foreign_text[64];
     struct errand__digesters *digesters; /* errand_audit_payload */
 };
+
+static inline void
+errand__leak_count(errand_runtime *runtime, unsigned leaked)
+{
+    while (leaked-- > 0)
+        errand__count(&runtime->leaked);
+}
 
 /* ---- entry checks -------------------------------------------------------------------------------------- */
 /* The status that a call on this runtime gets before anything else: OK, EINVAL (NULL), EFORKED, ETHREAD,
@@ -123,14 +133,21 @@ errand_status errand__admit(errand_lease *lease, errand__record *record, errand_
 /* Seeded orders, after the count and before the arming cannot fail any more: draws begin, due, tie and
  * fate into record->extra, puts it into the due heap, audits (order_runtime.c). */
 void errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task *task);
-/* Makes room in the due heap for one more than it holds; false = no memory. */
-bool errand__order_reserve(errand_runtime *runtime);
-/* The operation will not reach its due (cancelled, deadline): out of the heap. */
-void errand__order_forget(errand_runtime *runtime, errand__record *record);
 /* errand_start with a resume object attached (wait active) before it can complete. */
 errand_status errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
                             errand__resume *resume, errand_task *task,
                             errand_identity *out_identity);
+
+/* names.c */
+bool errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec);
+/* An extra with everything that the operation may need later: heap places, a waker.  ENOMEM. */
+errand_status errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
+                                 errand__extra **out_extra);
+/* The live record of a token that this thread may use, or a status with its misuse reported. */
+errand_status errand__token_record(void *held_record, uint64_t stamp, const char *function,
+                                   errand__record **out_record);
+/* Drops all that an unarmed record owns, ends its wait silently, recycles it. */
+void errand__record_abandon(errand_runtime *runtime, errand__record *record);
 
 /* ---- waits.c --------------------------------------------------------------------------------------------- */
 errand__resume *errand__resume_take(errand_runtime *runtime); /* NULL = no memory */
@@ -141,6 +158,10 @@ void errand__wait_begin(errand_runtime *runtime, errand__record *record,
 /* Visit function of a continuation's resume; a task's is errand__task_resume_visit. */
 void errand__resume_visit(errand__ready *ready, void *context);
 void errand__task_resume_visit(errand__ready *ready, void *context); /* tasks.c */
+/* Ends an active wait by its completion, which the caller has put into it: readied. */
+void errand__wait_complete(errand_runtime *runtime, errand__resume *resume);
+/* After a continuation returned, or was left: what it was told is dropped. */
+void errand__visit_finish(errand_runtime *runtime);
 /* Ends an active wait with a reason: unlinked, decoder dropped, continuation readied. */
 void errand__wait_end(errand_runtime *runtime, errand__resume *resume, errand_reason reason);
 /* ends without resuming: the continuation's drop is called (abandon, abort, QUIET). */
@@ -163,6 +184,12 @@ errand__item errand__deliver_next(errand_runtime *runtime, errand_completion_fn 
 void errand__hand_finish(errand_runtime *runtime);
 /* Waits that end by being delivered to: routing of O46 for a completion that was built. */
 void errand__follows_run(errand_runtime *runtime);
+/* A command of errand_post was taken from the chain. */
+void errand__command_run(errand_runtime *runtime, errand_command *command);
+/* Keeps the wake descriptor's promise at the end of a drain or turn (fd_wanted). */
+void errand__fd_update(errand_runtime *runtime);
+/* One audit step for the completion in hand (order_runtime.c). */
+void errand__completion_audit(errand_runtime *runtime, errand__record *record);
 /* One completion, of a record that is not in the chain any more. */
 void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
@@ -197,6 +224,13 @@ bool errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion
                       void *arg);
 /* Moves virtual time towards limit: to the next due, timer or deadline, or limit, whichever is first. */
 void errand__order_advance(errand_runtime *runtime, uint64_t limit);
+
+extern const errand__outside errand__tasks_outside; /* tasks.c */
+
+void errand__order_fini(errand_runtime *runtime); /* digesters */
+/* accounts.c, park.c */
+void errand__runtime_account(const errand_runtime *runtime, errand_snapshot *out);
+uint64_t errand__next_deadline(const errand_runtime *runtime);
 
 /* ---- tasks.c (runtime) -------------------------------------------------------------------------------------- */
 /* Cancels or aborts every task below the roots, in key order; used by shutdown and interrupt. */

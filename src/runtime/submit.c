@@ -34,11 +34,12 @@ submit_time(errand_runtime *runtime)
 static errand_status
 admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
 {
-    if (runtime->closing || lease->closed)
+    if (runtime->closing || lease->closed || lease->refusing)
         return ERRAND_ECLOSED;
     if (lease->owed >= lease->owed_max)
         return ERRAND_EFULL;
-    if (quarantined && runtime->held >= runtime->config.held_max)
+    if (quarantined && atomic_load_explicit(&runtime->held, memory_order_relaxed) >=
+                           runtime->config.held_max)
         return ERRAND_EFULL;
     return lease->executor->ops->reserve(lease, 1);
 }

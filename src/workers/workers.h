@@ -30,7 +30,7 @@ struct errand_lease {
     uint64_t epoch;  /* attachment epoch, process-wide counter */
     /* Owner thread only. */
     uint64_t owed; /* accepted - drained */
-    bool closed;
+    bool closed, refusing; /* detached; being shut: nothing new is admitted */
     /* Atomic. */
     _Atomic uint32_t refs; /* Pairs: lease-refs */
     /* Single writer: owner.  Read by anyone, last stage first. */

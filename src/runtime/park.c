@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: waiting.
+ *
+ * Parking looks at everything that is buffered anywhere, then sleeps on the inbox, where a put
+ * cannot be missed (inbox.c).  It never sleeps past the runtime's own next deadline.  A job may
+ * not wait for an errand: on a worker every wait answers EDEADLOCK (O54). */
+#include "runtime/runtime.h"
+
+/* Is there anything that a drain or drive would do now? */
+static bool
+buffered(const errand_runtime *runtime)
+{
+    return runtime->pending != 0 || !errand__inbox_empty(runtime->block) ||
+           runtime->hand_live || runtime->later != 0 ||
+           !errand__list_empty(&runtime->scheduler.ready) ||
+           !errand__list_empty(&runtime->scheduler.pass) ||
+           atomic_load_explicit(&runtime->block->interrupted, memory_order_acquire) != 0;
+}
+
+uint64_t
+errand__next_deadline(const errand_runtime *runtime)
+{
+    const errand__heap_entry *first = errand__heap_first(&runtime->deadlines);
+    uint64_t next = first != NULL ? first->major : UINT64_MAX;
+    uint64_t timer = errand__timers_next(&runtime->scheduler);
+    uint64_t reap = errand__cleanup_next(runtime);
+
+    if (timer < next)
+        next = timer;
+    return reap < next ? reap : next;
+}
+
+errand_status
+errand_park(errand_runtime *runtime, uint64_t deadline_ns)
+{
+    uint64_t now, until;
+
+    ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK, "a job may not park a runtime");
+    if (runtime->draining || runtime->driving)
+        return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
+    if (buffered(runtime))
+        return ERRAND_OK;
+    if (errand__seeded(runtime)) {
+        errand__order_advance(runtime, deadline_ns);
+        return ERRAND_OK;
+    }
+    until = errand__next_deadline(runtime);
+    if (deadline_ns < until)
+        until = deadline_ns;
+    now = errand__runtime_time(runtime);
+    if (until <= now)
+        return ERRAND_OK;
+    if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 && until != UINT64_MAX)
+        return ERRAND_OK; /* that clock moves only by hand */
+    errand__inbox_park(runtime->block, until == UINT64_MAX ? UINT64_MAX : until - now);
+    return ERRAND_OK;
+}
+
+void
+errand__fd_update(errand_runtime *runtime)
+{
+    if (buffered(runtime))
+        errand__inbox_signal(runtime->block);
+    else
+        errand__inbox_arm(runtime->block);
+}
+
+errand_status
+errand_runtime_wake_fd(errand_runtime *runtime, int *out_fd)
+{
+    errand_status status;
+
+    ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(out_fd != NULL, ERRAND_EINVAL, "out_fd is NULL");
+    status = errand__inbox_open_fd(runtime->block);
+    if (status != ERRAND_OK)
+        return status;
+    if (!runtime->fd_wanted) {
+        runtime->fd_wanted = true;
+        errand__fd_update(runtime);
+    }
+    *out_fd = runtime->block->wake_fd;
+    return ERRAND_OK;
+}
+
+errand_status
+errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
+{
+    errand_runtime *runtime;
+
+    ERRAND_REQUIRE_ARG(lease != NULL, ERRAND_EINVAL, "the lease is NULL");
+    runtime = lease->runtime;
+    ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
+                       "a job may not wait for a lease's room");
+    for (;;) {
+        uint64_t now;
+
+        if (lease->closed)
+            return ERRAND_ECLOSED;
+        if (lease->owed < lease->owed_max || buffered(runtime))
+            return ERRAND_OK;
+        now = errand__runtime_time(runtime);
+        if (deadline_ns <= now)
+            return ERRAND_ETIMEOUT;
+        if (errand__seeded(runtime)) {
+            errand__order_advance(runtime, deadline_ns);
+            return ERRAND_OK; /* something is due now, or the deadline passed */
+        }
+        errand__inbox_park(runtime->block,
+                           deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now);
+    }
+}

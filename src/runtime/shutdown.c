@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the end, which always comes (O73).
+ *
+ * Admission stops first.  Tasks and waits are cancelled in key order, hooks run, queued
+ * operations are settled as cancelled.  Then the owner drains until nothing is unsettled or the
+ * deadline has come: running bodies may still end.  What is left after that is outstanding: the
+ * inbox is closed, the block is told how many puts it will still refuse, decoders and hooks are
+ * dropped here, and the report names the number.  Nothing of the runtime is touched afterwards
+ * but its block. */
+#include "runtime/runtime.h"
+
+/* One round of news; true if there was any. */
+static bool
+take_news(errand_runtime *runtime, errand_shutdown_mode mode)
+{
+    errand_completion_fn *fn =
+        mode == ERRAND_SHUTDOWN_RUN ? runtime->config.on_completion : NULL;
+    bool any = false;
+
+    errand__hand_finish(runtime);
+    errand__deadlines_fire(runtime, SIZE_MAX);
+    errand__collect(runtime);
+    while (errand__deliver_next(runtime, fn, runtime->config.held_on_completion_arg) !=
+           ERRAND__ITEM_NONE)
+        any = true;
+    return any;
+}
+
+/* accepted - settled, of one lease or (NULL) of all. */
+static uint64_t
+unsettled(const errand_runtime *runtime, const errand_lease *only)
+{
+    errand_snapshot snapshot = {.accepted = 0};
+    uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (only == NULL || only == runtime->leases[i])
+            errand__lease_account(runtime->leases[i], &snapshot);
+    return snapshot.queued + snapshot.running;
+}
+
+/* Asks everything armed to end, in slot order within key order of the waits before. */
+static void
+cancel_armed(errand_runtime *runtime, const errand_lease *only, bool queued_only)
+{
+    for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
+        errand__record *record = &runtime->registrar.records[slot];
+        unsigned state;
+
+        if (record->phase != ERRAND__PHASE_ARMED || record == runtime->hand ||
+            (only != NULL && runtime->leases[record->lease] != only))
+            continue;
+        state = errand__control_state(
+            atomic_load_explicit(&record->control, memory_order_acquire));
+        if (state == ERRAND__SETTLED || (queued_only && state != ERRAND__QUEUED))
+            continue;
+        errand__cancel_record(runtime, record, ERRAND_REASON_SHUTDOWN);
+    }
+}
+
+/* Drains until nothing of the lease (NULL = of any) is unsettled, or the deadline. */
+static void
+settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_ns,
+           errand_shutdown_mode mode)
+{
+    for (;;) {
+        uint64_t now;
+
+        take_news(runtime, mode);
+        if (unsettled(runtime, only) == 0)
+            break;
+        now = errand__clock_now();
+        if (now >= deadline_ns)
+            break;
+        for (uint32_t i = 0; i < runtime->lease_count; i++) {
+            errand_lease *lease = runtime->leases[i];
+
+            if (!lease->closed && lease->executor->ops->step != NULL)
+                lease->executor->ops->step(lease); /* woken async jobs of a manual executor */
+        }
+        if (errand__inbox_empty(runtime->block))
+            errand__inbox_park(runtime->block,
+                               deadline_ns - now < UINT64_C(10000000) ? deadline_ns - now
+                                                                      : UINT64_C(10000000));
+    }
+    take_news(runtime, mode);
+}
+
+static void
+lease_end(errand_runtime *runtime, errand_lease *lease, uint64_t deadline_ns,
+          errand_shutdown_mode mode)
+{
+    if (lease->closed)
+        return;
+    lease->closed = true;
+    lease->executor->ops->detach(lease, deadline_ns);
+    take_news(runtime, mode);
+}
+
+static bool
+is_clean(const errand_report *report)
+{
+    return report->live_waits == 0 && report->live_tasks == 0 && report->entries == 0 &&
+           report->undeliverable == 0 && report->held == 0 && report->posts_dropped == 0 &&
+           report->running == 0;
+}
+
+errand_status
+errand_lease_shutdown(errand_lease **take_lease, uint64_t deadline_ns,
+                      errand_report *out_report)
+{
+    errand_report report = {.clean = false};
+    errand_runtime *runtime;
+    errand_lease *lease;
+
+    ERRAND_REQUIRE_ARG(take_lease != NULL && *take_lease != NULL, ERRAND_EINVAL,
+                       "take_lease is NULL, or spent");
+    lease = *take_lease;
+    runtime = lease->runtime;
+    ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK, "a job may not shut a lease");
+    if (runtime->draining || runtime->driving)
+        return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
+    if (lease->closed)
+        return errand__misuse(ERRAND_ESPENT, __func__, "the lease was shut already");
+    runtime->draining = true;
+    lease->refusing = true;
+    cancel_armed(runtime, lease, true);
+    settle_all(runtime, lease, deadline_ns, ERRAND_SHUTDOWN_RUN);
+    lease_end(runtime, lease, deadline_ns, ERRAND_SHUTDOWN_RUN);
+    runtime->draining = false;
+    if (runtime->fd_wanted)
+        errand__fd_update(runtime);
+    errand__lease_account(lease, &report.accounts);
+    report.accounts.owed = report.accounts.accepted - report.accounts.drained;
+    report.running = report.accounts.running;
+    report.undeliverable = report.accounts.undeliverable;
+    report.clean = is_clean(&report);
+    if (out_report != NULL)
+        *out_report = report;
+    *take_lease = NULL;
+    return ERRAND_OK;
+}
+
+/* ---- the runtime -------------------------------------------------------------------------------- */
+
+/* Every wait in key order: told (RUN) or dropped (QUIET). */
+static void
+end_waits(errand_runtime *runtime, errand_shutdown_mode mode)
+{
+    while (!errand__list_empty(&runtime->waits)) {
+        errand__resume *resume =
+            ERRAND__CONTAINER(runtime->waits.next, errand__resume, waiting);
+
+        if (mode == ERRAND_SHUTDOWN_RUN)
+            errand__cancel_record(runtime, resume->record, ERRAND_REASON_SHUTDOWN);
+        else
+            errand__wait_forget(runtime, resume);
+    }
+}
+
+/* RUN: tasks and continuations get their turn until they have ended or the deadline. */
+static void
+run_down(errand_runtime *runtime, uint64_t deadline_ns)
+{
+    errand_turn turn;
+
+    errand__tasks_cancel_all(runtime, ERRAND_REASON_SHUTDOWN);
+    end_waits(runtime, ERRAND_SHUTDOWN_RUN);
+    while (errand__clock_now() < deadline_ns) {
+        if (errand_drive(runtime, NULL, &turn) != ERRAND_OK)
+            break;
+        if (turn.kind == ERRAND_TURN_PROGRESS)
+            continue;
+        if (turn.kind != ERRAND_TURN_IDLE || errand__tasks_live(runtime) == 0)
+            break;
+        if (!turn.inbox_needed && turn.next_deadline_ns == UINT64_MAX)
+            break;
+        if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 && !turn.inbox_needed)
+            break; /* nobody moves that clock now */
+        if (errand_park(runtime, turn.next_deadline_ns) != ERRAND_OK)
+            break;
+    }
+}
+
+/* Readied resumes that no turn visits any more. */
+static void
+forget_ready(errand_runtime *runtime, errand__link *head)
+{
+    errand__link *link = head->next;
+
+    while (link != head) {
+        errand__ready *ready = ERRAND__CONTAINER(link, errand__ready, link);
+
+        link = link->next;
+        if (ready->visit == errand__resume_visit)
+            errand__wait_forget(runtime, ERRAND__CONTAINER(ready, errand__resume, ready));
+    }
+}
+
+/* Named but never submitted: dropped in silence. */
+static void
+abandon_unarmed(errand_runtime *runtime)
+{
+    for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
+        errand__record *record = &runtime->registrar.records[slot];
+
+        if (record->phase == ERRAND__PHASE_ISSUED || record->phase == ERRAND__PHASE_BOUND ||
+            record->phase == ERRAND__PHASE_SPLIT || record->phase == ERRAND__PHASE_DOOMED)
+            errand__record_abandon(runtime, record);
+    }
+    for (errand__prepared *prepared = runtime->registrar.prepared_all; prepared != NULL;
+         prepared = prepared->next_all)
+        if (prepared->taken) {
+            errand_prepared token = {prepared, prepared->stamp};
+
+            errand_prepared_abandon(&token);
+        }
+}
+
+static void
+drop_follows(errand_runtime *runtime)
+{
+    while (runtime->follow_first != 0) {
+        errand__follow *follow = (errand__follow *)runtime->follow_first;
+
+        runtime->follow_first = follow->next;
+        errand__leak_count(runtime, errand__spec_drop(&follow->spec));
+        errand__mem_free(NULL, follow, sizeof *follow);
+    }
+}
+
+/* Closes the inbox; what had been put is still delivered, posts are dropped. */
+static void
+close_inbox(errand_runtime *runtime, errand_report *report)
+{
+    uintptr_t link = errand__inbox_close(runtime->block);
+
+    while (link != 0) {
+        uintptr_t next = *errand__node_next(link);
+        void *object = errand__node_pointer(link);
+
+        if (errand__node_tag(link) == ERRAND__NODE_COMMAND) {
+            errand_command *command = object;
+            void (*drop)(void *) = command->drop;
+            void *arg = command->arg;
+
+            command->library[1] = NULL;
+            report->posts_dropped++;
+            if (drop != NULL)
+                drop(arg);
+        } else {
+            runtime->pending = link;
+            *errand__node_next(link) = 0;
+            errand__deliver_next(runtime, NULL, NULL);
+        }
+        link = next;
+    }
+}
+
+/* What will still come, or never: decoder and hook go here, the rest with its late put. */
+static uint64_t
+count_outstanding(errand_runtime *runtime, errand_report *report)
+{
+    uint64_t outstanding = 0;
+
+    for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
+        errand__record *record = &runtime->registrar.records[slot];
+
+        if (record->phase == ERRAND__PHASE_HELD) {
+            report->held++;
+            outstanding++;
+        } else if (record->phase == ERRAND__PHASE_ARMED) {
+            errand_lease *lease = runtime->leases[record->lease];
+
+            errand__leak_count(runtime, errand__record_drop_decoder(record));
+            errand__leak_count(runtime, errand__record_drop_hook(record));
+            errand__count(&lease->undeliverable);
+            report->undeliverable++;
+            report->running++;
+            outstanding++;
+        }
+    }
+    return outstanding;
+}
+
+static void
+free_all(errand_runtime *runtime)
+{
+    const errand_allocator *allocator = runtime->config.held_allocator;
+    errand__block *block = runtime->block;
+
+    errand__tasks_fini(runtime);
+    errand__cleanups_fini(runtime);
+    while (runtime->resumes_free != NULL) {
+        errand__resume *resume = runtime->resumes_free;
+
+        runtime->resumes_free = resume->next_free;
+        errand__mem_free(runtime->allocator, resume, sizeof *resume);
+    }
+    for (uint32_t i = 0; i < runtime->lease_count; i++)
+        errand__lease_let(runtime->leases[i]);
+    errand__heap_fini(&runtime->deadlines);
+    errand__scheduler_fini(&runtime->scheduler);
+    errand__registrar_fini(&runtime->registrar);
+    errand__order_fini(runtime);
+    errand__block_let(block);
+    errand__mem_free(allocator, runtime, sizeof *runtime);
+}
+
+errand_status
+errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
+                        errand_shutdown_mode mode, errand_report *out_report)
+{
+    errand_report report = {.clean = false};
+    errand_runtime *runtime;
+    uint64_t outstanding;
+
+    ERRAND_REQUIRE_ARG(take_runtime != NULL, ERRAND_EINVAL, "take_runtime is NULL");
+    runtime = *take_runtime;
+    ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(mode == ERRAND_SHUTDOWN_RUN || mode == ERRAND_SHUTDOWN_QUIET,
+                       ERRAND_EINVAL, "mode is RUN or QUIET");
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK, "a job may not end a runtime");
+    if (runtime->draining || runtime->driving)
+        return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
+    runtime->closing = true;
+    if (mode == ERRAND_SHUTDOWN_RUN)
+        run_down(runtime, deadline_ns);
+    runtime->draining = runtime->driving = true; /* no host code may drain or drive now */
+    report.live_tasks = errand__tasks_live(runtime);
+    errand__tasks_abort_all(runtime);
+    report.live_waits = mode == ERRAND_SHUTDOWN_RUN ? runtime->wait_count : 0;
+    end_waits(runtime, ERRAND_SHUTDOWN_QUIET);
+    cancel_armed(runtime, NULL, false);
+    settle_all(runtime, NULL, deadline_ns, mode);
+    for (uint32_t i = 0; i < runtime->lease_count; i++)
+        lease_end(runtime, runtime->leases[i], deadline_ns, mode);
+    drop_follows(runtime);
+    abandon_unarmed(runtime);
+    forget_ready(runtime, &runtime->scheduler.ready);
+    forget_ready(runtime, &runtime->scheduler.pass);
+    while (errand__cleanup_visit(runtime))
+        continue;
+    report.entries = runtime->cleanup_count;
+    close_inbox(runtime, &report);
+    outstanding = count_outstanding(runtime, &report);
+    errand__runtime_account(runtime, &report.accounts);
+    report.running = report.undeliverable;
+    report.clean = is_clean(&report);
+    runtime->closed = true;
+    errand__block_close_account(runtime->block, outstanding);
+    free_all(runtime);
+    if (out_report != NULL)
+        *out_report = report;
+    *take_runtime = NULL;
+    return ERRAND_OK;
+}
