@@ -3,57 +3,277 @@
 #define ERRAND_SCHEDULER_H
 /* scheduler: order.  Timers, tasks and their tree, the ready list, the draws of the seeded orders,
  * audit and trace.  Owner thread only, all of it.  Knows nothing of leases or executors: what has
- * to be cancelled outside is done by the runtime, through the callbacks of errand__scheduler. */
+ * to be cancelled outside is done by the runtime, through errand__outside.
+ *
+ * Foreign code (task functions, cleanups, hooks) may leave any of these functions by longjmp: what
+ * is to be done stands in lists here, never on the stack, and the next drive goes on with it. */
 #include "inbox/inbox.h"
 #include "errand/order.h"
 #include "errand/task.h"
 
-/* ---- timers (timers.c): (deadline, registration) order ----------------------------------------- */
+typedef struct errand__scheduler errand__scheduler;
+
+/* ---- timers (timers.c): (deadline, registration) order ------------------------------------ */
 typedef struct errand__timer {
-    errand__heap_entry entry; /* major = deadline, minor = registration */
+    errand__heap_entry entry; /* major = deadline, minor = registration, last = key (audit) */
     void (*fire)(struct errand__timer *timer, void *context); /* context: the scheduler's */
 } errand__timer;
+/* Room for count timers at once, so that add cannot fail. */
+bool errand__timers_reserve(errand__scheduler *scheduler, size_t count);
+/* A deadline of UINT64_MAX counts as no timer: nothing is added. */
+void errand__timer_add(errand__scheduler *scheduler, errand__timer *timer, uint64_t deadline,
+                       uint64_t key);
+void errand__timer_remove(errand__scheduler *scheduler, errand__timer *timer); /* harmless twice */
+uint64_t errand__timers_next(const errand__scheduler *scheduler); /* UINT64_MAX = none */
+/* Fires the first timer with a deadline of at most until that was registered before registration
+ * (scheduler->registrations at the start of a turn, so that a turn ends). */
+bool errand__timers_fire(errand__scheduler *scheduler, uint64_t until, uint64_t registration);
 
-/* ---- ready items: what one visit of a turn runs ---------------------------------------------------- */
+/* ---- ready items (pass.c): what one visit of a turn runs ------------------------------------- */
 typedef struct errand__ready {
     errand__link link;
-    uint64_t key; /* seeded orders: for the audit and the shuffle */
+    uint64_t key; /* seeded orders: its place in the pass, drawn when the pass begins */
     void (*visit)(struct errand__ready *ready, void *context);
 } errand__ready;
+void errand__ready_append(errand__scheduler *scheduler, errand__ready *ready);
+/* A pass is a snapshot of the ready list (D3): begin takes all of it, permuted by the seed if there
+ * are two or more (D4, D5); next unlinks and answers the first; NULL = the pass is over. */
+void errand__pass_begin(errand__scheduler *scheduler);
+errand__ready *errand__pass_next(errand__scheduler *scheduler);
 
-/* ---- audit (audit.c) --------------------------------------------------------------------------------- */
+/* ---- audit (audit.c) ----------------------------------------------------------------------------- */
 typedef struct errand__audit {
     bool seeded;
     uint64_t mix, steps;
     errand_trace_fn *trace;
     void *trace_arg;
 } errand__audit;
+/* One step: folded into the digest in seeded orders, handed to the trace in all. */
+void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind, uint32_t detail,
+                        uint64_t key, uint64_t value, const char *label);
 
-struct errand__task_table; /* tasks.c's own */
+/* ---- draws (order.c) ------------------------------------------------------------------------------ */
+typedef struct errand__latency {
+    uint32_t kind;
+    uint64_t estimate;
+} errand__latency;
+#define ERRAND__LATENCY_DEFAULT UINT64_C(1000000) /* 1 ms */
+#define ERRAND__LATENCY_MAX     (UINT64_C(1) << 62)
+errand_status errand__latency_set(errand__scheduler *scheduler, uint32_t kind,
+                                  uint64_t estimate);
+uint64_t errand__latency_of(const errand__scheduler *scheduler, uint32_t kind);
+/* Room for count queued operations at once: asked for where memory may still run out (bind). */
+bool errand__order_reserve(errand__scheduler *scheduler, size_t count);
+/* draw: key, begin, due, tie and fate of an operation that is submitted now, and its place in the due
+ * heap.  A function of (seed, key, kind's estimate, now) and of nothing else.  forget: takes it out
+ * again (cancelled before its begin); harmless twice. */
+void errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t key,
+                        uint32_t kind);
+void errand__order_forget(errand__scheduler *scheduler, errand__extra *extra);
+uint64_t errand__order_next(const errand__scheduler *scheduler); /* earliest due; UINT64_MAX */
 
-typedef struct errand__scheduler {
+/* ---- tasks ------------------------------------------------------------------------------------------ */
+#define ERRAND__LABEL_MAX 64
+
+typedef enum errand__task_wait {
+    ERRAND__TASK_WAIT_NONE = 0,
+    ERRAND__TASK_WAIT_SLEEP = 1,
+    ERRAND__TASK_WAIT_OPERATION = 2,
+    ERRAND__TASK_WAIT_JOIN = 3,
+    ERRAND__TASK_WAIT_PARK = 4
+} errand__task_wait;
+
+typedef struct errand__join { /* one task that another waits for */
+    errand__link link;        /* in the target's joiners, until it ended */
+    errand_task *joiner;
+    bool ended;
+} errand__join;
+
+typedef struct errand__task_defer {
+    struct errand__task_defer *next; /* older */
+    void (*fn)(void *arg);
+    void *arg;
+} errand__task_defer;
+
+struct errand_task {
+    errand__ready ready;   /* linked: it runs at the next pass with why */
+    errand__timer limit;   /* of its wait */
+    errand__timer guard;   /* the limit of its shield, else the end of its grace */
+    errand__link waiting;  /* in scheduler->waiting while a wait is registered: key order */
+    errand__link all;      /* in scheduler->all: spawn order */
+    errand__link work;     /* in scheduler->ending or ->cancelling */
+    errand__scheduler *scheduler;
+    /* The name.  number 0 = a free record; records stay mapped, so an old id is recognised. */
+    uint64_t number, key;
+    uint64_t spawns, submissions, draws; /* ordinals of what hangs on its key */
+    uint32_t slot, holds;
+    /* What it is.  fn NULL once it ended; on_end, drop, trace NULL once they may not be called. */
+    errand_task_fn *fn;
+    void *state;
+    void (*on_end)(errand_runtime *runtime, errand_task_id id, void *state);
+    void (*drop)(void *state);
+    bool (*trace)(void *state, errand_visitor *visitor);
+    /* The tree.  Children in spawn order. */
+    errand_task *parent;
+    errand__link children, sibling;
+    /* The wait. */
+    uint64_t wait_id, generation; /* its key; an operation's is the record's */
+    errand__join *joins, join_own;
+    size_t join_count;
+    errand__link joiners; /* errand__join.link of those who wait for this one */
+    void *operation;      /* the runtime's resume object of an operation's wait, or NULL */
+    /* Cancel. */
+    uint64_t grace_end; /* 0 = no grace has begun */
+    uint64_t shield_limit;
+    uint32_t shields; /* depth */
+    uint32_t reruns;  /* how often a past deadline put it into pass rerun_pass */
+    uint64_t rerun_pass;
+    errand__task_defer *defers;
+    uint8_t phase;     /* errand_task_state; 0 = free */
+    uint8_t wait;      /* errand__task_wait */
+    uint8_t why;       /* errand_why of the next visit */
+    uint8_t end;       /* errand_task_end, once decided */
+    uint8_t reason;    /* errand_reason; sticky, the first wins */
+    bool told;         /* it was resumed with the reason */
+    bool shield_over;  /* the shield's limit passed */
+    bool timed_out;    /* its operation was cancelled by the wait's limit */
+    bool token;        /* errand_task_wake came before the park */
+    bool ending;       /* its end was decided */
+    bool finished;     /* ended: only holds keep the record */
+    char label[ERRAND__LABEL_MAX];
+    errand_task *next_free;
+};
+
+/* Chunk i holds 64 << i records, so that a slot is found without a search and none ever moves. */
+#define ERRAND__TASK_CHUNK_FIRST 6
+#define ERRAND__TASK_CHUNKS      25
+typedef struct errand__task_table {
+    errand_task *chunks[ERRAND__TASK_CHUNKS];
+    uint32_t fresh; /* slots 1 .. fresh were used */
+    errand_task *free_first;
+} errand__task_table;
+
+/* What the scheduler has done outside, by the runtime; context first, always. */
+typedef struct errand__outside {
+    /* The operation of task->operation is to be cancelled; its wait ends with the reason and the task
+     * is readied (cancel), or ends unresumed and task->operation is let go of (forget). */
+    void (*cancel)(void *context, errand_task *task, errand_reason reason);
+    void (*forget)(void *context, errand_task *task);
+    /* Calls foreign code that may panic, contained (O76). */
+    void (*contain)(void *context, void (*fn)(void *arg), void *arg);
+} errand__outside;
+
+struct errand__scheduler {
+    /* Immutable after init. */
     const errand_allocator *allocator;
     errand__registrar *registrar;
-    void *context; /* the errand_runtime: given to fire and visit */
+    void *context; /* the errand_runtime: given to fire, visit and the outside */
+    const errand__outside *outside;
     errand_order order;
-    uint64_t seed;
-    /* Time.  now is virtual (inline) or set by the runtime at each turn (arrival, test clock). */
+    uint64_t seed, grace;
+    bool real_clock; /* arrival without a test clock: now follows CLOCK_MONOTONIC */
+    /* Time.  now is virtual (inline), moved by hand (test clock) or the last reading. */
     uint64_t now;
     uint64_t cycle; /* D21: 1 ms */
     errand__heap timers;
     uint64_t registrations;
     /* ready: items that the next pass takes; pass: the snapshot that is being run (D3). */
     errand__link ready, pass;
-    size_t ready_count;
     uint64_t passes;
     /* Tasks. */
-    struct errand__task_table *tasks;
-    errand_task *running; /* whose function is being called */
+    errand__task_table tasks;
+    errand__link all;      /* records in use, in spawn order */
+    errand__link waiting;  /* by wait key */
+    errand__link roots;    /* errand_task.sibling */
+    errand__link ending;   /* a stack: the first is being ended */
+    errand__link cancelling;
+    size_t live;           /* tasks that have not finished */
+    uint64_t root_spawns;
     uint64_t next_task;
+    errand_task *running;  /* whose function is being called */
+    void *hand;            /* the runtime's: what the running task's news stand in */
+    bool busy_ending, busy_cancelling;
     errand__audit audit;
     /* Seeded orders: operations by (due, tie, key); entries are errand__extra.due_entry. */
     errand__heap due;
-    struct errand__latency *latencies; /* order.c's own */
-    size_t latency_count;
-} errand__scheduler;
+    errand__latency *latencies; /* by kind */
+    size_t latency_count, latency_room;
+    /* The drive's cursor (runtime/drive.c): which source a turn goes on with, and how many items it
+     * may still take there. */
+    int turn_source;
+    uint32_t turn_left;
+    bool turn_pass; /* seeded: the pass of this instant has begun */
+};
+
+/* scheduler.c.  config: order, seed, start_ns, grace_ns and flags count. */
+void errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config *config,
+                            const errand_allocator *allocator, errand__registrar *registrar,
+                            const errand__outside *outside, void *context);
+/* Frees the memory; all tasks have finished. */
+void errand__scheduler_fini(errand__scheduler *scheduler);
+uint64_t errand__scheduler_time(errand__scheduler *scheduler);
+/* a + b, at most UINT64_MAX. */
+static inline uint64_t
+errand__time_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* tasks.c: records, names, the tree. */
+/* parent NULL = a root, whose key hangs on root_key.  ENOMEM · EEXHAUSTED. */
+errand_status errand__task_spawn(errand__scheduler *scheduler, errand_task *parent,
+                                 uint64_t root_key, const errand_task_spec *spec,
+                                 errand_task **out_task);
+/* The record that has this name, ended and held ones too; NULL = none.  The runtime is the caller's
+ * business. */
+errand_task *errand__task_find(const errand__scheduler *scheduler, const errand_task_id *id);
+errand_task_id errand__task_id(const errand_task *task);
+/* Gives the record back, if it finished and nobody holds it. */
+void errand__task_release(errand_task *task);
+/* The next task of the tree below top (top included) in spawn order, children first after their
+ * parent; NULL = that was all.  No recursion. */
+errand_task *errand__task_following(const errand_task *task, const errand_task *top);
+
+/* task_wait.c: one wait. */
+/* May the task register a wait now?  OK, ECANCELLED or EMISUSE (text). */
+errand_status errand__task_may_wait(const errand_task *task, const char **out_text);
+/* Registers a wait with a key of its own (O6), until errand__task_ready or the limit.  EEXHAUSTED. */
+errand_status errand__task_wait_begin(errand_task *task, errand__task_wait wait, uint64_t limit);
+/* The same for an operation, which has a key. */
+void errand__task_wait_operation(errand_task *task, void *operation, uint64_t wait_id,
+                                 uint64_t generation, uint64_t limit);
+/* Takes away the wait's timer and its place in the list of waits; joins and operation stay. */
+void errand__task_wait_clear(errand_task *task);
+/* Ends the wait, if there is one, and readies the task.  soon: for this very pass, unless the task
+ * stayed in it too often already. */
+void errand__task_ready(errand_task *task, errand_why why);
+void errand__task_ready_soon(errand_task *task, errand_why why);
+/* Joins: names that mean nothing any more count as ended.  ENOMEM. */
+errand_status errand__task_join_begin(errand_task *task, const errand_task_id *ids, size_t count);
+bool errand__task_joined(const errand_task *task, size_t *out_index);
+void errand__task_joins_clear(errand_task *task);
+
+/* task_visit.c: the function is called. */
+void errand__task_visit(errand__ready *ready, void *context);
+void errand__task_enter(errand_task *task, const errand_task_news *news);
+/* The running task was left by longjmp: it ends as failed, at the next drive. */
+void errand__scheduler_unwound(errand__scheduler *scheduler);
+
+/* task_end.c */
+/* Decides the end and marks everything below as aborted; calls no foreign code. */
+void errand__task_end(errand_task *task, errand_task_end end);
+/* Ends all that was decided, but not the running task nor what is above it. */
+void errand__endings_run(errand__scheduler *scheduler);
+errand_status errand__task_defer_push(errand_task *task, void (*fn)(void *arg), void *arg);
+bool errand__task_defer_pop(errand_task *task); /* without calling it; false = there was none */
+
+/* task_cancel.c */
+/* Marks the task and all below; what has to be torn down is queued for cancels_run. */
+void errand__task_cancel(errand_task *task, errand_reason reason);
+void errand__cancels_run(errand__scheduler *scheduler);
+/* All tasks: first those that wait, in key order, then the others in spawn order. */
+void errand__cancel_all(errand__scheduler *scheduler, errand_reason reason);
+errand_reason errand__task_reason(const errand_task *task); /* NONE inside a shield */
+void errand__task_shield_enter(errand_task *task, uint64_t limit);
+void errand__task_shield_leave(errand_task *task);
 #endif

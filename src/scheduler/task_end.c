@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: how tasks end.
+ *
+ * The decision and the work are apart.  The decision (errand__task_end) marks the task and all
+ * below it and takes their waits away; it calls nothing foreign, so the tree holds still.  The
+ * work stands on a stack of its own, the list scheduler->ending: the first on it has its newest
+ * child put before it until it has none; then its operation is cancelled, its cleanups run newest
+ * first, on_end and drop are called, and it is taken off.  So a chain of any depth needs no stack
+ * of the machine (D63), children end before what they stand on, and a longjmp out of any of these
+ * calls leaves a list that the next drive goes on with: each call is crossed out before it is made.
+ *
+ * The running task cannot end while its function runs: the work stops at it and goes on when the
+ * function has answered. */
+#include "scheduler/scheduler.h"
+
+static void mark(errand_task *task, errand_task_end end);
+static void step(errand__scheduler *scheduler, errand_task *task);
+static void finish(errand_task *task);
+
+void
+errand__task_end(errand_task *task, errand_task_end end)
+{
+    errand_task *below;
+
+    if (task->ending)
+        return;
+    if (end != ERRAND_END_ABORTED && task->reason != ERRAND_REASON_NONE)
+        end = ERRAND_END_CANCELLED; /* whatever its function answered (O40) */
+    mark(task, end);
+    for (below = errand__task_following(task, task); below != NULL;
+         below = errand__task_following(below, task)) {
+        if (!below->ending)
+            mark(below, ERRAND_END_ABORTED);
+    }
+    errand__list_prepend(&task->scheduler->ending, &task->work);
+}
+
+void
+errand__endings_run(errand__scheduler *scheduler)
+{
+    if (scheduler->busy_ending)
+        return; /* called from a callback of one that is being ended: its caller goes on */
+    scheduler->busy_ending = true;
+    while (!errand__list_empty(&scheduler->ending)) {
+        errand_task *task = ERRAND__CONTAINER(scheduler->ending.next, errand_task, work);
+
+        if (task == scheduler->running)
+            break;
+        step(scheduler, task);
+    }
+    scheduler->busy_ending = false;
+}
+
+errand_status
+errand__task_defer_push(errand_task *task, void (*fn)(void *arg), void *arg)
+{
+    errand__task_defer *defer =
+        errand__mem_alloc(task->scheduler->allocator, sizeof *defer);
+
+    if (defer == NULL)
+        return ERRAND_ENOMEM;
+    *defer = (errand__task_defer){.next = task->defers, .fn = fn, .arg = arg};
+    task->defers = defer;
+    return ERRAND_OK;
+}
+
+static errand__task_defer
+take_defer(errand_task *task)
+{
+    errand__task_defer *defer = task->defers, taken = *defer;
+
+    task->defers = defer->next;
+    errand__mem_free(task->scheduler->allocator, defer, sizeof *defer);
+    return taken;
+}
+
+bool
+errand__task_defer_pop(errand_task *task)
+{
+    if (task->defers == NULL)
+        return false;
+    (void)take_defer(task);
+    return true;
+}
+
+static void
+mark(errand_task *task, errand_task_end end)
+{
+    errand__scheduler *scheduler = task->scheduler;
+
+    task->ending = true;
+    task->end = (uint8_t)end;
+    if (scheduler->running != task)
+        task->phase = ERRAND_TASK_ENDED;
+    errand__task_wait_clear(task);
+    errand__task_joins_clear(task);
+    errand__timer_remove(scheduler, &task->guard);
+    errand__list_unlink(&task->ready.link);
+    errand__list_unlink(&task->work);
+}
+
+static void
+call_on_end(void *arg)
+{
+    errand_task *task = arg;
+    void (*on_end)(errand_runtime *, errand_task_id, void *) = task->on_end;
+
+    task->on_end = NULL;
+    on_end(task->scheduler->context, errand__task_id(task), task->state);
+}
+
+/* One call at most; what it is was crossed out before. */
+static void
+step(errand__scheduler *scheduler, errand_task *task)
+{
+    task->phase = ERRAND_TASK_ENDED;
+    if (!errand__list_empty(&task->children)) {
+        errand_task *child =
+            ERRAND__CONTAINER(task->children.previous, errand_task, sibling);
+
+        errand__list_unlink(&child->work);
+        errand__list_prepend(&scheduler->ending, &child->work);
+    } else if (task->operation != NULL) {
+        scheduler->outside->forget(scheduler->context, task);
+    } else if (task->defers != NULL) {
+        errand__task_defer defer = take_defer(task);
+
+        scheduler->outside->contain(scheduler->context, defer.fn, defer.arg);
+    } else if (task->on_end != NULL) {
+        scheduler->outside->contain(scheduler->context, call_on_end, task);
+    } else if (task->drop != NULL) {
+        void (*drop)(void *state) = task->drop;
+
+        task->drop = NULL;
+        task->trace = NULL;
+        scheduler->outside->contain(scheduler->context, drop, task->state);
+    } else {
+        finish(task);
+    }
+}
+
+static void
+finish(errand_task *task)
+{
+    errand__scheduler *scheduler = task->scheduler;
+
+    errand__list_unlink(&task->work);
+    errand__list_unlink(&task->sibling);
+    task->parent = NULL;
+    task->finished = true;
+    task->fn = NULL;
+    task->trace = NULL;
+    scheduler->live--;
+    errand__audit_step(scheduler, ERRAND_STEP_END, task->end, task->key, task->number,
+                       task->label);
+    while (!errand__list_empty(&task->joiners)) {
+        errand__join *join = ERRAND__CONTAINER(task->joiners.next, errand__join, link);
+
+        errand__list_unlink(&join->link);
+        join->ended = true;
+        if (join->joiner->wait == ERRAND__TASK_WAIT_JOIN)
+            errand__task_ready(join->joiner, ERRAND_WHY_JOINED);
+    }
+    errand__task_release(task);
+}
