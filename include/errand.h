@@ -293,7 +293,8 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
 ERRAND_API ERRAND_MUST_USE errand_status errand_submit(errand_lease *lease,
                                                        errand_submission *take_submission);
 /* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the rest are
- * untouched; the status is the first refusal's, or OK.  *out_accepted is always written. */
+ * untouched; the status is the first refusal's, or OK.  *out_accepted is always written.
+ * Thread: [owner].   Errors: those of errand_submit. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_submit_many(errand_lease *lease,
                                                             errand_submission *take_submissions,
                                                             size_t count,

@@ -126,7 +126,7 @@ ERRAND_API const char *errand_status_text(errand_status status);
 ERRAND_API const char *errand_code_name(errand_code code);
 ERRAND_API const char *errand_code_text(errand_code code);
 
-/* errand_version: "major.minor.patch" of the library that is loaded. */
+/* errand_version: "major.minor.patch" of the library that is loaded.   Thread: [any]. */
 ERRAND_API const char *errand_version(void);
 
 /* An allocator of the host's, for one runtime (O58).  It is called only on the runtime's
@@ -148,7 +148,7 @@ ERRAND_API void errand_misuse_hook(errand_misuse_fn *fn, void *arg);
 
 /* errand_features: what this build can do, as one line of words, for example
  * "0.1.0 jemalloc=no sanitizer=none arenas=lists": which allocator serves errand_job_alloc
- * (O63), and which parts are compiled in. */
+ * (O63), and which parts are compiled in.   Thread: [any]. */
 ERRAND_API const char *errand_features(void);
 
 ERRAND_END

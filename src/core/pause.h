@@ -16,8 +16,8 @@
 void errand__pause(const char *place);
 #define ERRAND__PAUSE(place) errand__pause(place)
 #else
-#define ERRAND__PAUSE(place)                                                                  \
-    do {                                                                                      \
+#define ERRAND__PAUSE(place)                                                             \
+    do {                                                                                 \
     } while (0)
 #endif
 #endif

@@ -62,7 +62,8 @@ errand_panic(const char *format, ...)
         char text[256];
 
         errand__text_vformat(text, sizeof text, format, arguments);
-        fprintf(stderr, "errand: panic outside a job, destructor, decoder or hook: %s\n", text);
+        fprintf(stderr, "errand: panic outside a job, destructor, decoder or hook: %s\n",
+                text);
         abort();
     }
     errand__text_vformat(frame->message, sizeof frame->message, format, arguments);

@@ -12,9 +12,9 @@
  * and is read by anyone.  Order: release stores, acquire loads.  Pairs: cell-count. */
 typedef struct errand__cell {
     _Alignas(ERRAND_LINE) _Atomic uint64_t started;
-    _Atomic uint64_t outcomes[6];          /* settled after a start, by errand_outcome */
-    _Atomic uint64_t cancelled_queued;     /* settled without a start */
-    _Atomic uint64_t codes[ERRAND_CODES];  /* failure codes of both */
+    _Atomic uint64_t outcomes[6];         /* settled after a start, by errand_outcome */
+    _Atomic uint64_t cancelled_queued;    /* settled without a start */
+    _Atomic uint64_t codes[ERRAND_CODES]; /* failure codes of both */
 } errand__cell;
 static inline void
 errand__count(_Atomic uint64_t *counter)
@@ -38,15 +38,16 @@ void errand__settle(errand__block *block, errand__record *record, errand__cell *
                     bool *owed);
 /* cancel_queued: QUEUED -> CANCELLED -> SETTLED and put, as one call; false: it was not queued.
  * code: CANCELLED, DEADLINE or WORKER_LOST. */
-bool errand__settle_queued(errand__block *block, errand__record *record, uint32_t generation,
-                           errand_outcome outcome, errand_code code, errand__cell *cell);
+bool errand__settle_queued(errand__block *block, errand__record *record,
+                           uint32_t generation, errand_outcome outcome, errand_code code,
+                           errand__cell *cell);
 /* return: the body of a held operation came back (O45).  Worker.  Puts the record once more if its
  * completion was drained; drops the state here if the inbox is closed. */
 void errand__return(errand__block *block, errand__record *record);
 /* Links the record's post node, once, with FLAG_ASKED or 0 in more_flags; false: that operation or
  * the inbox is gone.  Any thread that holds the block (O44). */
-bool errand__post_record(errand__block *block, errand__record *record, uint32_t generation,
-                         uint64_t more_flags);
+bool errand__post_record(errand__block *block, errand__record *record,
+                         uint32_t generation, uint64_t more_flags);
 /* Sets the token; answers the word before. */
 uint64_t errand__token_set(errand__record *record);
 /* Arms: stores QUEUED with the record's generation; answers the generation. */
@@ -94,16 +95,16 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     errand_payload payload;
     errand__failure *failure;
     bool message_lost;
-    uintptr_t follows;   /* tagged, see errand__record.details */
+    uintptr_t follows; /* tagged, see errand__record.details */
     int32_t sys_errno;
-    uint64_t t_start;    /* ns on CLOCK_MONOTONIC */
-    size_t arena_blocks; /* blocking: handed to this job */
+    uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */
+    size_t arena_blocks;               /* blocking: handed to this job */
     struct errand__block_link *blocks; /* async: its own memory */
 };
 typedef struct errand__hands {
-    errand__frame frame; /* the worker loop's; panics of bodies land there */
-    errand_job own;      /* of blocking jobs */
-    errand_job *job;     /* the current one; NULL between jobs */
+    errand__frame frame;  /* the worker loop's; panics of bodies land there */
+    errand_job own;       /* of blocking jobs */
+    errand_job *job;      /* the current one; NULL between jobs */
     errand__arena *arena; /* made at first use; NULL before */
     bool owes_ring;       /* a dozing runtime is to be rung: see errand__hands_ring */
     /* The clock: one reading per group, then the cycle counter. */
@@ -116,7 +117,8 @@ void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);
 /* Reads the clock; at the start of each group, and after a millisecond. */
 void errand__hands_clock(errand__hands *hands);
-uint64_t errand__hands_now(const errand__hands *hands); /* ns, from the last cycles reading */
+uint64_t
+errand__hands_now(const errand__hands *hands); /* ns, from the last cycles reading */
 /* Wakes the runtime whose wake was put off; at the end of a group, before anything that may block. */
 static inline void
 errand__hands_ring(errand__hands *hands, errand__block *block)
@@ -129,8 +131,9 @@ errand__hands_ring(errand__hands *hands, errand__block *block)
 /* execute: claim, enter the blocking body, settle.  False: there was nothing to claim.
  * A panic leaves through hands->frame; the loop's owner then calls errand__hands_panicked and goes
  * on.  The frame must have been entered.  hands->cycles is read after the body. */
-bool errand__hands_execute(errand__hands *hands, errand__block *block, errand__record *record,
-                           uint32_t generation, errand__cell *cell);
+bool errand__hands_execute(errand__hands *hands, errand__block *block,
+                           errand__record *record, uint32_t generation,
+                           errand__cell *cell);
 /* Settles the current job as PANICKED with the message: deferred cleanups, then the put.  Also for a
  * thread that ends inside a job (pthread_exit).  Nothing if there is no current job. */
 void errand__hands_panicked(errand__hands *hands, const char *message);
@@ -158,8 +161,8 @@ struct errand_waker {
     void (*forget)(void *port);                /* the last reference is gone */
     void *port;
     struct errand_waker *next; /* in the executor's woken list */
-    void *lease;     /* the executor's: held while the job is pending */
-    errand_job job;  /* the executor thread's */
+    void *lease;               /* the executor's: held while the job is pending */
+    errand_job job;            /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 
@@ -168,7 +171,8 @@ struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 errand_status errand__spec_check(const errand_spec *spec, const char **out_text);
 bool errand__spec_needs_extra(const errand_spec *spec);
 /* Fills an ISSUED record from a checked spec; extra may be NULL if none is needed. */
-void errand__record_fill(errand__record *record, const errand_spec *spec, errand__extra *extra);
+void errand__record_fill(errand__record *record, const errand_spec *spec,
+                         errand__extra *extra);
 /* Drops, each contained; owner's, but for follow-ups that nobody will hear of.  They answer how many
  * panicked (counted as leaked by the caller).  spec_drop: decoder data, hook data, state. */
 unsigned errand__spec_drop(const errand_spec *spec);

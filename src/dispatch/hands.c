@@ -136,7 +136,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     release_memory(job);
     hands->job = NULL;
     job->record = NULL;
-    if (!errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome, code, flags)) {
+    if (!errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome, code,
+                              flags)) {
         finish_late(job);
         errand__return(job->block, record);
         return;
@@ -168,8 +169,10 @@ finish_answer(errand_job *job, int32_t answer)
         job->payload = (errand_payload){.data = NULL}; /* never half a result (C-F1) */
     }
     if (answer < 0)
-        errand_job_message(job, "the job answered %d, but negative codes are the library's; "
-                                "answer 1 or more", (int)answer);
+        errand_job_message(job,
+                           "the job answered %d, but negative codes are the library's; "
+                           "answer 1 or more",
+                           (int)answer);
     finish(job, ERRAND_FAILED, ERRAND_CODE_JOB, answer);
 }
 

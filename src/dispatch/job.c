@@ -50,7 +50,8 @@ failure_of(errand_job *job)
         job->failure = errand__failure_take(job->block);
         if (job->failure == NULL && !job->message_lost) {
             job->message_lost = true;
-            atomic_fetch_add_explicit(&job->block->messages_lost, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&job->block->messages_lost, 1,
+                                      memory_order_relaxed);
         }
     }
     return job->failure;
@@ -99,7 +100,8 @@ errand_job_work(errand_job *job, uint64_t amount)
     done = atomic_fetch_add_explicit(&extra->work_done, amount, memory_order_relaxed);
     if (done + amount >= done && done + amount <= extra->work_max)
         return ERRAND_OK;
-    errand__post_record(job->block, job->record, job->generation, 0); /* start the grace */
+    errand__post_record(job->block, job->record, job->generation,
+                        0); /* start the grace */
     return ERRAND_EBOUND;
 }
 
@@ -186,7 +188,8 @@ errand_payload_drop(errand_payload *payload)
         return;
     dropped = *payload;
     *payload = (errand_payload){.data = NULL};
-    if (dropped.held_type != NULL && dropped.held_type->drop != NULL && dropped.data != NULL)
+    if (dropped.held_type != NULL && dropped.held_type->drop != NULL &&
+        dropped.data != NULL)
         dropped.held_type->drop(dropped.data, dropped.size);
 }
 
@@ -196,7 +199,8 @@ errand_job_follow(errand_job *job, const errand_spec *spec, void *wait)
     errand__follow *follow;
     const char *text;
 
-    ERRAND_REQUIRE_ARG(job != NULL && spec != NULL, ERRAND_EINVAL, "job and spec are needed");
+    ERRAND_REQUIRE_ARG(job != NULL && spec != NULL, ERRAND_EINVAL,
+                       "job and spec are needed");
     if (errand__spec_check(spec, &text) != ERRAND_OK)
         return errand__misuse(ERRAND_EINVAL, __func__, text);
     follow = errand__mem_alloc(NULL, sizeof *follow);

@@ -36,8 +36,9 @@ errand__spec_check(const errand_spec *spec, const char **out_text)
         text = "quarantine_ns and work_max are for quarantined work";
     else if (spec->work_max != 0 && spec->held_work_unit == NULL)
         text = "work_max needs held_work_unit, the unit's name";
-    else if (spec->held_hook != NULL && (spec->held_hook->struct_size != sizeof(errand_hook_type) ||
-                                         spec->held_hook->cancel == NULL))
+    else if (spec->held_hook != NULL &&
+             (spec->held_hook->struct_size != sizeof(errand_hook_type) ||
+              spec->held_hook->cancel == NULL))
         text = "the hook type needs struct_size and cancel";
     else if (spec->held_decoder != NULL &&
              (spec->held_decoder->struct_size != sizeof(errand_decoder_type) ||
@@ -134,7 +135,8 @@ errand__spec_drop(const errand_spec *spec)
 unsigned
 errand__record_drop_decoder(errand__record *record)
 {
-    errand_spec spec = {.held_decoder = record->decoder, .decoder_data = record->decoder_data};
+    errand_spec spec = {.held_decoder = record->decoder,
+                        .decoder_data = record->decoder_data};
 
     record->decoder = NULL;
     return spec.held_decoder == NULL ? 0 : errand__spec_drop(&spec);

@@ -109,7 +109,8 @@ settle_undeliverable(errand__block *block, errand__record *record)
 }
 
 void
-errand__settle(errand__block *block, errand__record *record, errand__cell *cell, bool *owed)
+errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
+               bool *owed)
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
     unsigned outcome = (unsigned)(control >> ERRAND__OUTCOME_SHIFT) & 0xff;
@@ -152,8 +153,9 @@ errand__settle_queued(errand__block *block, errand__record *record, uint32_t gen
 void
 errand__return(errand__block *block, errand__record *record)
 {
-    uint64_t before = atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_BACK,
-                                               memory_order_acq_rel); /* Pairs: held-return */
+    uint64_t before =
+        atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_BACK,
+                                 memory_order_acq_rel); /* Pairs: held-return */
 
     atomic_fetch_add_explicit(&block->returned_late, 1, memory_order_relaxed);
     if ((before & ERRAND__FLAG_DRAINED) == 0)
@@ -183,14 +185,16 @@ errand__post_record(errand__block *block, errand__record *record, uint32_t gener
         wanted = control | ERRAND__FLAG_POSTED | more_flags;
         if (wanted == control)
             return true;
-    } while (!atomic_compare_exchange_weak_explicit(&record->control, &control, wanted,
-                                                    memory_order_acq_rel, /* Pairs: control-post */
-                                                    memory_order_acquire));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &record->control, &control, wanted,
+        memory_order_acq_rel, /* Pairs: control-post */
+        memory_order_acquire));
     if ((control & ERRAND__FLAG_POSTED) != 0)
         return true;
     if (errand__inbox_put(block, record, ERRAND__NODE_POSTED, NULL))
         return true;
-    atomic_fetch_and_explicit(&record->control, ~ERRAND__FLAG_POSTED, memory_order_acq_rel);
+    atomic_fetch_and_explicit(&record->control, ~ERRAND__FLAG_POSTED,
+                              memory_order_acq_rel);
     return false;
 }
 

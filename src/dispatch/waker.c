@@ -37,9 +37,9 @@ errand_waker_wake(errand_waker *waker)
 {
     unsigned quiet = 0;
 
-    if (waker != NULL &&
-        atomic_compare_exchange_strong_explicit(&waker->state, &quiet, 1, memory_order_acq_rel,
-                                                memory_order_relaxed)) /* Pairs: waker-state */
+    if (waker != NULL && atomic_compare_exchange_strong_explicit(
+                             &waker->state, &quiet, 1, memory_order_acq_rel,
+                             memory_order_relaxed)) /* Pairs: waker-state */
         waker->rouse(waker);
 }
 

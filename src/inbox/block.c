@@ -37,7 +37,8 @@ errand__block_create(uint64_t runtime_id, uint32_t operations_max, uint32_t mess
     block->wake_fd = -1;
     for (uint32_t i = 1; i < messages; i++)
         atomic_store_explicit(&block->failures[i].next, i + 1, memory_order_relaxed);
-    atomic_store_explicit(&block->failure_free, messages > 0 ? 1 : 0, memory_order_relaxed);
+    atomic_store_explicit(&block->failure_free, messages > 0 ? 1 : 0,
+                          memory_order_relaxed);
     atomic_store_explicit(&block->refs, ERRAND__REFS_BIAS + 1, memory_order_relaxed);
     return block;
 }
@@ -77,8 +78,8 @@ errand__block_close_account(errand__block *block, uint64_t outstanding)
 errand__failure *
 errand__failure_take(errand__block *block)
 {
-    uint64_t first =
-        atomic_load_explicit(&block->failure_free, memory_order_acquire); /* Pairs: failure-pool */
+    uint64_t first = atomic_load_explicit(&block->failure_free,
+                                          memory_order_acquire); /* Pairs: failure-pool */
 
     for (;;) {
         uint32_t index = (uint32_t)first;
@@ -109,7 +110,8 @@ errand__failure_give(errand__block *block, errand__failure *failure)
     do {
         atomic_store_explicit(&failure->next, (uint32_t)first, memory_order_relaxed);
         after = ((first >> 32) + 1) << 32 | index;
-    } while (!atomic_compare_exchange_weak_explicit(&block->failure_free, &first, after,
-                                                    memory_order_acq_rel, /* Pairs: failure-pool */
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &block->failure_free, &first, after,
+        memory_order_acq_rel, /* Pairs: failure-pool */
+        memory_order_relaxed));
 }

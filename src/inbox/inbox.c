@@ -74,9 +74,9 @@ errand__inbox_put(errand__block *block, void *object, unsigned tag, bool *owed)
         if (head == ERRAND__INBOX_CLOSED)
             return false;
         *next = head <= ERRAND__INBOX_SPECIAL ? 0 : head;
-    } while (!atomic_compare_exchange_weak_explicit(&block->head, &head, self,
-                                                    memory_order_acq_rel, /* Pairs: inbox-put */
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &block->head, &head, self, memory_order_acq_rel, /* Pairs: inbox-put */
+        memory_order_relaxed));
     if (head > ERRAND__INBOX_SPECIAL || head == ERRAND__INBOX_EMPTY)
         return true;
     if (head == ERRAND__INBOX_ARMED) {
@@ -84,7 +84,8 @@ errand__inbox_put(errand__block *block, void *object, unsigned tag, bool *owed)
     } else if (head == ERRAND__INBOX_DOZING && owed != NULL) {
         *owed = true;
     } else {
-        atomic_fetch_add_explicit(&block->bell, 1, memory_order_release); /* Pairs: bell */
+        atomic_fetch_add_explicit(&block->bell, 1,
+                                  memory_order_release); /* Pairs: bell */
         errand__futex_wake(&block->bell, 1);
     }
     return true;
@@ -164,22 +165,22 @@ spin(errand__block *block)
 static bool
 sleep_as(errand__block *block, uintptr_t state, uint64_t timeout_ns)
 {
-    unsigned bell = atomic_load_explicit(&block->bell, memory_order_acquire); /* Pairs: bell */
+    unsigned bell =
+        atomic_load_explicit(&block->bell, memory_order_acquire); /* Pairs: bell */
     uintptr_t was = atomic_load_explicit(&block->head, memory_order_acquire);
     bool in_time;
 
     ERRAND__PAUSE("park");
     if (was > ERRAND__INBOX_SPECIAL || was == ERRAND__INBOX_CLOSED ||
         atomic_load_explicit(&block->interrupted, memory_order_acquire) != 0 ||
-        !atomic_compare_exchange_strong_explicit(&block->head, &was, state,
-                                                 memory_order_acq_rel,
-                                                 memory_order_acquire))
+        !atomic_compare_exchange_strong_explicit(
+            &block->head, &was, state, memory_order_acq_rel, memory_order_acquire))
         return true;
     in_time = errand__futex_wait(&block->bell, bell, timeout_ns);
     if (atomic_load_explicit(&block->bell, memory_order_acquire) != bell)
         in_time = true;
-    atomic_compare_exchange_strong_explicit(&block->head, &state, was, memory_order_acq_rel,
-                                            memory_order_acquire);
+    atomic_compare_exchange_strong_explicit(&block->head, &state, was,
+                                            memory_order_acq_rel, memory_order_acquire);
     return in_time || !errand__inbox_empty(block);
 }
 
@@ -239,10 +240,9 @@ errand__inbox_arm(errand__block *block)
         if (read(block->wake_fd, &count, sizeof count) == (ssize_t)sizeof count)
             block->fd_pending = false;
     }
-    if (head == ERRAND__INBOX_EMPTY &&
-        atomic_compare_exchange_strong_explicit(&block->head, &head, ERRAND__INBOX_ARMED,
-                                                memory_order_acq_rel,
-                                                memory_order_acquire)) {
+    if (head == ERRAND__INBOX_EMPTY && atomic_compare_exchange_strong_explicit(
+                                           &block->head, &head, ERRAND__INBOX_ARMED,
+                                           memory_order_acq_rel, memory_order_acquire)) {
         block->fd_pending = true; /* whoever replaces ARMED writes */
         return;
     }
@@ -266,8 +266,8 @@ errand__inbox_signal(errand__block *block)
 uintptr_t
 errand__inbox_close(errand__block *block)
 {
-    uintptr_t head = atomic_exchange_explicit(&block->head, ERRAND__INBOX_CLOSED,
-                                              memory_order_acq_rel); /* Pairs: inbox-put */
+    uintptr_t head = atomic_exchange_explicit(
+        &block->head, ERRAND__INBOX_CLOSED, memory_order_acq_rel); /* Pairs: inbox-put */
 
     return head <= ERRAND__INBOX_SPECIAL ? 0 : reverse(head);
 }

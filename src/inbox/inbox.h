@@ -23,7 +23,8 @@ enum { /* values of the head that are no node */
        ERRAND__INBOX_PARKED = 8,  /* the consumer sleeps, or is about to */
        ERRAND__INBOX_ARMED = 16,  /* the descriptor is to be written */
        ERRAND__INBOX_CLOSED = 24, /* nothing is delivered any more */
-       ERRAND__INBOX_DOZING = 32, /* the consumer sleeps at most 100 us: a worker may wake it
+       ERRAND__INBOX_DOZING =
+           32, /* the consumer sleeps at most 100 us: a worker may wake it
                                    * later, at the end of its group */
        ERRAND__INBOX_SPECIAL = 63 /* all up to this are no nodes */
 };

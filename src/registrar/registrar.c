@@ -21,9 +21,8 @@ errand__registrar_runtime_id(void)
     do {
         if (id == 0)
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&next_runtime, &id, id + 1,
-                                                    memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &next_runtime, &id, id + 1, memory_order_relaxed, memory_order_relaxed));
     return id;
 }
 
@@ -37,8 +36,9 @@ errand__counter_take(uint64_t *next, uint64_t *out_value)
 }
 
 void
-errand__registrar_init(errand__registrar *registrar, errand__record *records, uint32_t limit,
-                       const errand_allocator *allocator, uint64_t runtime_id)
+errand__registrar_init(errand__registrar *registrar, errand__record *records,
+                       uint32_t limit, const errand_allocator *allocator,
+                       uint64_t runtime_id)
 {
     *registrar = (errand__registrar){
         .records = records,
@@ -136,9 +136,8 @@ errand__registrar_recycle(errand__registrar *registrar, errand__record *record)
             record->phase = ERRAND__PHASE_LINGER;
             return;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&record->control, &control, 0,
-                                                    memory_order_acq_rel,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &record->control, &control, 0, memory_order_acq_rel, memory_order_relaxed));
     record->phase = ERRAND__PHASE_FREE;
     record->next_free = registrar->free_first;
     registrar->free_first = record;
@@ -146,7 +145,8 @@ errand__registrar_recycle(errand__registrar *registrar, errand__record *record)
 }
 
 errand__record *
-errand__registrar_find(const errand__registrar *registrar, const errand_identity *identity)
+errand__registrar_find(const errand__registrar *registrar,
+                       const errand_identity *identity)
 {
     errand__record *record;
 

@@ -35,16 +35,18 @@ enum {
     ERRAND__RUNNING = 3,
     ERRAND__SETTLED = 4
 };
-#define ERRAND__STATE_MASK   UINT64_C(0xff)
-#define ERRAND__FLAG_CANCEL  (UINT64_C(1) << 8)  /* somebody asked it to end */
-#define ERRAND__FLAG_POSTED  (UINT64_C(1) << 9)  /* its post node is linked in the inbox */
-#define ERRAND__FLAG_HELD    (UINT64_C(1) << 10) /* settled by the library; body not back */
-#define ERRAND__FLAG_BACK    (UINT64_C(1) << 11) /* a held body returned */
-#define ERRAND__FLAG_DRAINED (UINT64_C(1) << 12) /* a held operation's completion was drained */
-#define ERRAND__FLAG_LOST    (UINT64_C(1) << 13) /* its message was lost */
-#define ERRAND__FLAG_ASKED   (UINT64_C(1) << 14) /* with POSTED: another thread asked to cancel */
-#define ERRAND__OUTCOME_SHIFT 16
-#define ERRAND__CODE_SHIFT    24
+#define ERRAND__STATE_MASK  UINT64_C(0xff)
+#define ERRAND__FLAG_CANCEL (UINT64_C(1) << 8)  /* somebody asked it to end */
+#define ERRAND__FLAG_POSTED (UINT64_C(1) << 9)  /* its post node is linked in the inbox */
+#define ERRAND__FLAG_HELD   (UINT64_C(1) << 10) /* settled by the library; body not back */
+#define ERRAND__FLAG_BACK   (UINT64_C(1) << 11) /* a held body returned */
+#define ERRAND__FLAG_DRAINED                                                             \
+    (UINT64_C(1) << 12) /* a held operation's completion was drained */
+#define ERRAND__FLAG_LOST (UINT64_C(1) << 13) /* its message was lost */
+#define ERRAND__FLAG_ASKED                                                               \
+    (UINT64_C(1) << 14) /* with POSTED: another thread asked to cancel */
+#define ERRAND__OUTCOME_SHIFT    16
+#define ERRAND__CODE_SHIFT       24
 #define ERRAND__GENERATION_SHIFT 32
 /* node of a record that was armed and not put yet; settle asserts it (O17). */
 #define ERRAND__NODE_UNPUT ((uintptr_t)1)
@@ -73,15 +75,15 @@ typedef struct errand__failure {
 typedef struct errand__extra {
     const char *name;
     uint64_t trace_id;
-    uint64_t deadline_ns, soft_ns;        /* relative; 0 = none */
-    uint64_t quarantine_ns, work_max;     /* 0 = none */
-    uint8_t deadline_stage;               /* what deadline_entry waits for; see cancel.c */
-    uint64_t t_start, t_end;              /* exact times; worker's until put */
-    _Atomic uint64_t work_done;           /* the job's */
-    struct errand_waker *waker;           /* async: a counted reference */
-    uint64_t key, begin, due, tie, fate;  /* seeded orders */
-    errand__heap_entry due_entry;         /* seeded orders: in the due heap */
-    errand__heap_entry deadline_entry;    /* in the runtime's deadline heap */
+    uint64_t deadline_ns, soft_ns;       /* relative; 0 = none */
+    uint64_t quarantine_ns, work_max;    /* 0 = none */
+    uint8_t deadline_stage;              /* what deadline_entry waits for; see cancel.c */
+    uint64_t t_start, t_end;             /* exact times; worker's until put */
+    _Atomic uint64_t work_done;          /* the job's */
+    struct errand_waker *waker;          /* async: a counted reference */
+    uint64_t key, begin, due, tie, fate; /* seeded orders */
+    errand__heap_entry due_entry;        /* seeded orders: in the due heap */
+    errand__heap_entry deadline_entry;   /* in the runtime's deadline heap */
     struct errand__extra *next_free;
 } errand__extra;
 
@@ -91,16 +93,17 @@ typedef enum errand__phase {
     ERRAND__PHASE_BOUND = 2,
     ERRAND__PHASE_SPLIT = 3,
     ERRAND__PHASE_ARMED = 4,
-    ERRAND__PHASE_HELD = 5,   /* completion drained, body not back */
-    ERRAND__PHASE_LINGER = 6, /* to be recycled once its post node was taken from the chain */
-    ERRAND__PHASE_DOOMED = 7  /* errand_abandon_later: no token can use it any more */
+    ERRAND__PHASE_HELD = 5, /* completion drained, body not back */
+    ERRAND__PHASE_LINGER =
+        6, /* to be recycled once its post node was taken from the chain */
+    ERRAND__PHASE_DOOMED = 7 /* errand_abandon_later: no token can use it any more */
 } errand__phase;
 
 typedef enum errand__wait_state {
-    ERRAND__WAIT_NONE = 0,    /* nobody is told: errand_drain's handler alone */
-    ERRAND__WAIT_HALF = 1,    /* the half is in the host's hands */
-    ERRAND__WAIT_ACTIVE = 2,  /* continuation registered */
-    ERRAND__WAIT_ENDED = 3    /* cancelled: the completion will be late */
+    ERRAND__WAIT_NONE = 0,   /* nobody is told: errand_drain's handler alone */
+    ERRAND__WAIT_HALF = 1,   /* the half is in the host's hands */
+    ERRAND__WAIT_ACTIVE = 2, /* continuation registered */
+    ERRAND__WAIT_ENDED = 3   /* cancelled: the completion will be late */
 } errand__wait_state;
 
 /* Follow-up work of a job (errand_job_follow), newest first.  next is tagged like details. */
@@ -144,13 +147,15 @@ typedef struct errand__record {
     /* post: next in the inbox's chain of this record's second node, for a posted cancel.  Owned by
      * whoever set FLAG_POSTED until the owner clears it; a record is not recycled while it is set. */
     uintptr_t post;
-    struct errand__resume *resume; /* who is resumed: owned by the runtime; NULL = nobody */
+    struct errand__resume
+        *resume; /* who is resumed: owned by the runtime; NULL = nobody */
     int32_t job_code;
     int32_t sys_errno;
 } errand__record;
-_Static_assert(sizeof(errand__record) == 3 * ERRAND_LINE, "a record is three cache lines");
+_Static_assert(sizeof(errand__record) == 3 * ERRAND_LINE,
+               "a record is three cache lines");
 
-enum { /* errand__record.owner_flags */
+enum {                            /* errand__record.owner_flags */
        ERRAND__OWN_HOOK_RAN = 1,  /* cancel hook was called (at most once) */
        ERRAND__OWN_ENTRY = 2,     /* a cleanup entry exists */
        ERRAND__OWN_CANCELLED = 4, /* cancel was asked before submit */
@@ -197,8 +202,8 @@ errand_status errand__registrar_wait_key(errand__registrar *registrar, uint64_t 
                                          uint64_t *out_generation);
 
 /* issue: a free record with a fresh identity, phase ISSUED.  EFULL · EEXHAUSTED. */
-errand_status errand__registrar_issue(errand__registrar *registrar, uint32_t kind, void *wait,
-                                      errand__record **out_record);
+errand_status errand__registrar_issue(errand__registrar *registrar, uint32_t kind,
+                                      void *wait, errand__record **out_record);
 /* recycle: phase FREE, generation of the control word 0; or LINGER while its post node is linked
  * (call again when that was taken).  extra is given back; nothing else is dropped here. */
 void errand__registrar_recycle(errand__registrar *registrar, errand__record *record);
@@ -224,6 +229,7 @@ typedef struct errand__prepared {
     bool taken;
     errand_spec spec;
 } errand__prepared;
-errand__prepared *errand__prepared_take(errand__registrar *registrar); /* NULL = no memory */
-void errand__prepared_give(errand__prepared *prepared);                /* steps the stamp */
+errand__prepared *
+errand__prepared_take(errand__registrar *registrar);    /* NULL = no memory */
+void errand__prepared_give(errand__prepared *prepared); /* steps the stamp */
 #endif

@@ -13,8 +13,8 @@ errand_lease_snapshot(const errand_lease *lease, errand_snapshot *out_snapshot)
 
     ERRAND_REQUIRE_ARG(lease != NULL && out_snapshot != NULL, ERRAND_EINVAL,
                        "lease and out_snapshot are needed");
-    ERRAND_REQUIRE_ARG(lease->executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
-                       "the lease was made by the parent");
+    ERRAND_REQUIRE_ARG(lease->executor->fork_epoch == errand__fork_epoch(),
+                       ERRAND_EFORKED, "the lease was made by the parent");
     errand__lease_account(lease, &snapshot);
     snapshot.owed = snapshot.accepted - snapshot.drained;
     *out_snapshot = snapshot;
@@ -28,7 +28,8 @@ errand__runtime_account(const errand_runtime *runtime, errand_snapshot *out)
                                           memory_order_acquire); /* Pairs: lease-count */
 
     /* Before the leases: late and reaped are counted after drained. */
-    out->late = atomic_load_explicit(&runtime->late, memory_order_acquire); /* Pairs: cell-count */
+    out->late = atomic_load_explicit(&runtime->late,
+                                     memory_order_acquire); /* Pairs: cell-count */
     out->reaped = atomic_load_explicit(&runtime->reaped, memory_order_acquire);
     out->stale = atomic_load_explicit(&runtime->stale, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++)

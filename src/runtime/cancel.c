@@ -27,7 +27,8 @@ lease_of(errand_runtime *runtime, errand__record *record)
 /* ---- deadlines ------------------------------------------------------------------------------------ */
 
 static void
-deadline_set(errand_runtime *runtime, errand__record *record, unsigned stage, uint64_t in_ns)
+deadline_set(errand_runtime *runtime, errand__record *record, unsigned stage,
+             uint64_t in_ns)
 {
     errand__extra *extra = record->extra;
     uint64_t now = errand__runtime_time(runtime);
@@ -70,8 +71,8 @@ settle_queued(errand_runtime *runtime, errand__record *record, errand_outcome ou
     errand_lease *lease = lease_of(runtime, record);
 
     if (!before_begin(runtime, record) ||
-        !errand__settle_queued(runtime->block, record, (uint32_t)record->generation, outcome,
-                               code, &lease->cells[0]))
+        !errand__settle_queued(runtime->block, record, (uint32_t)record->generation,
+                               outcome, code, &lease->cells[0]))
         return false;
     if (errand__seeded(runtime))
         errand__order_forget(&runtime->scheduler, record->extra);
@@ -193,13 +194,15 @@ cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
     if (!seeded_done &&
         settle_queued(runtime, record, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED))
         return ERRAND_CANCEL_CANCELLED;
-    state = errand__control_state(atomic_load_explicit(&record->control, memory_order_acquire));
+    state = errand__control_state(
+        atomic_load_explicit(&record->control, memory_order_acquire));
     if (state == ERRAND__SETTLED || seeded_done) {
         bool cancelled = ((atomic_load_explicit(&record->control, memory_order_relaxed) >>
-                           ERRAND__OUTCOME_SHIFT) & 0xff) == ERRAND_CANCELLED;
+                           ERRAND__OUTCOME_SHIFT) &
+                          0xff) == ERRAND_CANCELLED;
 
         return again && cancelled && state == ERRAND__SETTLED ? ERRAND_CANCEL_ALREADY
-                                                             : ERRAND_CANCEL_SETTLED;
+                                                              : ERRAND_CANCEL_SETTLED;
     }
     if (!again) {
         ask_to_end(runtime, record);
@@ -210,19 +213,21 @@ cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 }
 
 errand_cancel_answer
-errand__cancel_record(errand_runtime *runtime, errand__record *record, errand_reason reason)
+errand__cancel_record(errand_runtime *runtime, errand__record *record,
+                      errand_reason reason)
 {
     bool again = record->reason != 0;
 
     if (!again)
         record->reason = (uint8_t)reason;
-    errand__audit_step(&runtime->scheduler, ERRAND_STEP_CANCEL, (uint32_t)reason,
-                       record->extra != NULL ? record->extra->key : record->operation, 0,
-                       record->phase == ERRAND__PHASE_ISSUED ? NULL
-                                                             : errand__record_name(record));
+    errand__audit_step(
+        &runtime->scheduler, ERRAND_STEP_CANCEL, (uint32_t)reason,
+        record->extra != NULL ? record->extra->key : record->operation, 0,
+        record->phase == ERRAND__PHASE_ISSUED ? NULL : errand__record_name(record));
     if (record->wait_state == ERRAND__WAIT_ACTIVE)
         errand__wait_end(runtime, record->resume, reason);
-    else if (record->wait_state == ERRAND__WAIT_HALF && record->phase == ERRAND__PHASE_ARMED)
+    else if (record->wait_state == ERRAND__WAIT_HALF &&
+             record->phase == ERRAND__PHASE_ARMED)
         record->wait_state = ERRAND__WAIT_ENDED;
     switch (record->phase) {
     case ERRAND__PHASE_ARMED:
@@ -244,8 +249,8 @@ reason_known(errand_reason reason)
 }
 
 errand_status
-errand_cancel(errand_runtime *runtime, const errand_identity *identity, errand_reason reason,
-              errand_cancel_answer *out_answer)
+errand_cancel(errand_runtime *runtime, const errand_identity *identity,
+              errand_reason reason, errand_cancel_answer *out_answer)
 {
     errand__record *record;
     errand_cancel_answer answer = ERRAND_CANCEL_UNKNOWN;
@@ -310,8 +315,8 @@ errand_abandon_later(errand_submission *take_submission)
     errand_status status;
 
     ERRAND_REQUIRE_ARG(take_submission != NULL, ERRAND_EINVAL, "take_submission is NULL");
-    status = errand__token_record(take_submission->held_record, take_submission->stamp, __func__,
-                                  &record);
+    status = errand__token_record(take_submission->held_record, take_submission->stamp,
+                                  __func__, &record);
     if (status != ERRAND_OK)
         return status;
     ERRAND_REQUIRE_ARG(record->phase == ERRAND__PHASE_SPLIT &&
@@ -336,7 +341,7 @@ errand__later_run(errand_runtime *runtime)
         if (record->phase == ERRAND__PHASE_FREE || record == runtime->hand ||
             (record->owner_flags & ERRAND__OWN_LATER) == 0)
             continue;
-        record->owner_flags &= (uint8_t)~(ERRAND__OWN_LATER | ERRAND__OWN_ABANDON);
+        record->owner_flags &= (uint8_t) ~(ERRAND__OWN_LATER | ERRAND__OWN_ABANDON);
         if (abandon)
             errand__record_abandon(runtime, record);
         else

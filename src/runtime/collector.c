@@ -7,10 +7,11 @@
 #include "runtime/runtime.h"
 
 static bool
-trace_parts(const errand_decoder_type *decoder, void *decoder_data, const errand_hook_type *hook,
-            void *hook_data, errand_visitor *visitor)
+trace_parts(const errand_decoder_type *decoder, void *decoder_data,
+            const errand_hook_type *hook, void *hook_data, errand_visitor *visitor)
 {
-    if (decoder != NULL && decoder->trace != NULL && decoder->trace(decoder_data, visitor))
+    if (decoder != NULL && decoder->trace != NULL &&
+        decoder->trace(decoder_data, visitor))
         return true;
     return hook != NULL && hook->trace != NULL && hook->trace(hook_data, visitor);
 }
@@ -28,11 +29,12 @@ trace_records(errand_runtime *runtime, errand_visitor *visitor)
     for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
         errand__record *record = &runtime->registrar.records[slot];
 
-        if (record->phase == ERRAND__PHASE_FREE || record->phase == ERRAND__PHASE_ISSUED ||
+        if (record->phase == ERRAND__PHASE_FREE ||
+            record->phase == ERRAND__PHASE_ISSUED ||
             record->phase == ERRAND__PHASE_LINGER || record->phase == ERRAND__PHASE_HELD)
             continue;
-        if (trace_parts(record->decoder, record->decoder_data, record->hook, record->hook_data,
-                        visitor))
+        if (trace_parts(record->decoder, record->decoder_data, record->hook,
+                        record->hook_data, visitor))
             return true;
         if (record->resume != NULL && trace_resume(record->resume, visitor))
             return true;
@@ -69,7 +71,8 @@ errand_runtime_trace(errand_runtime *runtime, errand_visitor *visitor)
             trace_parts(prepared->spec.held_decoder, prepared->spec.decoder_data,
                         prepared->spec.held_hook, prepared->spec.hook_data, visitor))
             return true;
-    if (trace_records(runtime, visitor) || trace_ready(&runtime->scheduler.ready, visitor) ||
+    if (trace_records(runtime, visitor) ||
+        trace_ready(&runtime->scheduler.ready, visitor) ||
         trace_ready(&runtime->scheduler.pass, visitor))
         return true;
     for (link = runtime->cleanups.next; link != &runtime->cleanups; link = link->next) {

@@ -52,7 +52,8 @@ inbox_check(const errand_inbox *inbox, const char *function)
     if (inbox == NULL)
         return errand__misuse(ERRAND_EINVAL, function, "the inbox is NULL");
     if (inbox->fork_epoch != errand__fork_epoch())
-        return errand__misuse(ERRAND_EFORKED, function, "the inbox was opened by the parent");
+        return errand__misuse(ERRAND_EFORKED, function,
+                              "the inbox was opened by the parent");
     if (inbox->refuses)
         return ERRAND_EREPRODUCE;
     return ERRAND_OK;
@@ -67,7 +68,8 @@ errand_post_cancel(errand_inbox *inbox, const errand_identity *identity)
         return status;
     ERRAND_REQUIRE_ARG(identity != NULL, ERRAND_EINVAL, "identity is NULL");
     if (identity->runtime != inbox->runtime_id || identity->slot == 0 ||
-        identity->slot >= inbox->block->record_count || (uint32_t)identity->generation == 0)
+        identity->slot >= inbox->block->record_count ||
+        (uint32_t)identity->generation == 0)
         return ERRAND_EGONE;
     if (!errand__post_record(inbox->block, &inbox->block->records[identity->slot],
                              (uint32_t)identity->generation, ERRAND__FLAG_ASKED))
@@ -100,7 +102,8 @@ errand_interrupt(errand_inbox *inbox)
 {
     if (inbox == NULL || inbox->fork_epoch != errand__fork_epoch())
         return;
-    atomic_store_explicit(&inbox->block->interrupted, 1, memory_order_release); /* Pairs: interrupted */
+    atomic_store_explicit(&inbox->block->interrupted, 1,
+                          memory_order_release); /* Pairs: interrupted */
     errand__inbox_ring(inbox->block);
 }
 

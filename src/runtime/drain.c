@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: delivery.
+/* Design notes: news.
  *
- * News are taken from the inbox as one chain and kept in `pending`; each delivery takes one from
- * its front.  What a delivery has in hand stands in the runtime, not on the stack: the handler
- * may leave by longjmp, and the drops then happen at the next drain (O34).  The order of one
- * delivery: account, route the wait (decode), handler, then payload, follow-ups, state,
- * recycling (O23). */
-#include <string.h>
+ * They are taken from the inbox as one chain and kept in `pending`; each delivery (deliver.c)
+ * takes one from its front.  A drain collects once, at its start, so it is bounded by what was
+ * there then (O68). */
 #include "runtime/runtime.h"
 
 void
@@ -36,312 +33,6 @@ pending_pop(errand_runtime *runtime)
     return link;
 }
 
-/* ---- the completion ------------------------------------------------------------------------- */
-
-static void
-fill_failure(errand_runtime *runtime, errand__record *record, errand_completion *completion)
-{
-    errand__failure *failure = errand__details_failure(record->details);
-
-    completion->job_code = record->job_code;
-    completion->sys_errno = record->sys_errno;
-    runtime->hand_failure = failure;
-    if (failure == NULL || failure->text[0] == '\0')
-        completion->message = errand_code_text(completion->code);
-    else
-        completion->message = failure->text;
-    if (failure == NULL)
-        return;
-    completion->signal_number = failure->signal_number;
-    if (failure->system_call[0] != '\0')
-        completion->system_call = failure->system_call;
-}
-
-static void
-fill_times(errand_runtime *runtime, errand__record *record, errand_completion *completion)
-{
-    const errand__extra *extra = record->extra;
-
-    completion->t_submit_ns = record->t_submit;
-    if (runtime->config.times == ERRAND_TIMES_NONE)
-        return;
-    if (errand__seeded(runtime)) {
-        completion->t_start_ns = extra->begin;
-        completion->t_end_ns = runtime->scheduler.now;
-        if (completion->t_start_ns > completion->t_end_ns)
-            completion->t_start_ns = completion->t_end_ns;
-    } else if (runtime->config.times == ERRAND_TIMES_EXACT && extra->t_end != 0) {
-        completion->t_start_ns = extra->t_start;
-        completion->t_end_ns = extra->t_end;
-    } else if (record->times != 0) {
-        errand__times_unpack(record->times, runtime->block->epoch_ns, record->t_submit,
-                             &completion->t_start_ns, &completion->t_end_ns);
-    } else { /* its body never ran, or was not waited for */
-        completion->t_start_ns = completion->t_end_ns = errand__runtime_time(runtime);
-    }
-    if (completion->t_start_ns < completion->t_submit_ns)
-        completion->t_start_ns = completion->t_submit_ns;
-    if (completion->t_end_ns < completion->t_start_ns)
-        completion->t_end_ns = completion->t_start_ns;
-}
-
-static void
-fill_completion(errand_runtime *runtime, errand__record *record, uint64_t control)
-{
-    errand_completion *completion = &runtime->hand_completion;
-
-    completion->identity = errand__record_identity(runtime->id, record);
-    completion->wait = record->wait;
-    completion->outcome = (errand_outcome)((control >> ERRAND__OUTCOME_SHIFT) & 0xff);
-    completion->code = (errand_code)((control >> ERRAND__CODE_SHIFT) & 0xff);
-    completion->flags = 0;
-    if ((control & (ERRAND__FLAG_CANCEL | ERRAND__FLAG_HELD | ERRAND__FLAG_LOST)) != 0)
-        completion->flags = ((control & ERRAND__FLAG_CANCEL) != 0 ? ERRAND_CANCEL_REQUESTED : 0) |
-                            ((control & ERRAND__FLAG_HELD) != 0 ? ERRAND_HELD : 0) |
-                            ((control & ERRAND__FLAG_LOST) != 0 ? ERRAND_MESSAGE_LOST : 0);
-    if (record->reason != 0)
-        completion->flags |= ERRAND_CANCEL_REQUESTED;
-    completion->payload = record->payload;
-    record->payload = (errand_payload){.data = NULL};
-    completion->operation = errand__record_name(record);
-    completion->trace_id = record->extra != NULL ? record->extra->trace_id : 0;
-    completion->job_code = completion->sys_errno = completion->signal_number = 0;
-    completion->system_call = NULL;
-    completion->message = "";
-    runtime->hand_failure = NULL;
-    if (completion->code != ERRAND_CODE_NONE || record->details != 0)
-        fill_failure(runtime, record, completion);
-    fill_times(runtime, record, completion);
-}
-
-/* ---- routing (O46, O32) ----------------------------------------------------------------------- */
-
-typedef struct decode_call {
-    errand__record *record;
-    errand_completion *completion;
-    errand_verdict verdict;
-} decode_call;
-
-static void
-call_decoder(void *arg)
-{
-    decode_call *call = arg;
-
-    call->record->decoder->decode(call->record->decoder_data, call->completion, &call->verdict);
-}
-
-/* The decoder is consumed, whatever becomes of it. */
-static errand_verdict
-decode(errand_runtime *runtime, errand__record *record, errand_completion *completion)
-{
-    decode_call call = {record, completion, {.status = ERRAND_OK}};
-    char text[200];
-
-    if (record->decoder == NULL)
-        return call.verdict;
-    if (completion->outcome == ERRAND_CANCELLED) {
-        errand__leak_count(runtime, errand__record_drop_decoder(record));
-        call.verdict.status = ERRAND_ECANCELLED;
-        return call.verdict;
-    }
-    if (errand__contained(call_decoder, &call, text, sizeof text)) {
-        errand__leak_count(runtime, 1);
-        completion->outcome = ERRAND_FAILED;
-        completion->code = ERRAND_CODE_DECODE;
-        errand__text_format(runtime->scratch, sizeof runtime->scratch,
-                            "operation '%s': its decoder panicked: %s", completion->operation,
-                            text);
-        completion->message = runtime->scratch;
-        call.verdict = (errand_verdict){.status = ERRAND_EDECODE};
-    }
-    record->decoder = NULL;
-    return call.verdict;
-}
-
-/* Who is told?  Counts resumed, late or reaped; sets hand_resume for an active wait. */
-static void
-route(errand_runtime *runtime, errand__record *record)
-{
-    errand_completion *completion = &runtime->hand_completion;
-    errand__resume *resume = record->resume;
-
-    runtime->hand_resume = NULL;
-    if (resume != NULL) {
-        errand__count(&runtime->resumed);
-        runtime->hand_resume = resume;
-        resume->verdict = decode(runtime, record, completion);
-        if (completion->outcome == ERRAND_CANCELLED && resume->reason == 0)
-            resume->reason = runtime->closing ? ERRAND_REASON_SHUTDOWN
-                                              : ERRAND_REASON_RESOURCE_LOST;
-        errand__wait_complete(runtime, resume);
-        return;
-    }
-    if (record->wait_state != ERRAND__WAIT_ENDED) { /* errand_drain's handler alone */
-        errand__count(&runtime->resumed);
-        return;
-    }
-    completion->flags |= ERRAND_LATE;
-    if (errand__cleanup_completed(runtime, record))
-        errand__count(&runtime->reaped);
-    else
-        errand__count(&runtime->late);
-}
-
-/* ---- the item in hand ---------------------------------------------------------------------------- */
-
-static void
-drop_payload(void *arg)
-{
-    errand_payload_drop(arg);
-}
-
-static void
-follow_push(errand_runtime *runtime, errand__follow *follow, uint8_t lease)
-{
-    follow->next = 0;
-    follow->spec.flags = lease; /* checked 0 before: carries the parent's lease from here */
-    if (runtime->follow_first == 0)
-        runtime->follow_first = (uintptr_t)follow;
-    else
-        ((errand__follow *)runtime->follow_last)->next = (uintptr_t)follow;
-    runtime->follow_last = (uintptr_t)follow;
-}
-
-/* Details list the newest first; follow-ups are submitted in call order. */
-static void
-take_follows(errand_runtime *runtime, errand__record *record)
-{
-    uintptr_t ordered = 0;
-
-    while ((record->details & ERRAND__DETAILS_FOLLOW) != 0) {
-        errand__follow *follow = (errand__follow *)(record->details & ~ERRAND__DETAILS_FOLLOW);
-
-        record->details = follow->next;
-        follow->next = ordered;
-        ordered = (uintptr_t)follow;
-    }
-    while (ordered != 0) {
-        errand__follow *follow = (errand__follow *)ordered;
-
-        ordered = follow->next;
-        follow_push(runtime, follow, record->lease);
-    }
-}
-
-void
-errand__follows_run(errand_runtime *runtime)
-{
-    while (runtime->follow_first != 0) {
-        errand__follow *follow = (errand__follow *)runtime->follow_first;
-        errand_lease *lease = runtime->leases[follow->spec.flags];
-        errand_spec spec = follow->spec;
-        errand_status status;
-
-        spec.flags = 0;
-        status = errand__start(lease, &spec, follow->wait, NULL, NULL, NULL);
-        if (status == ERRAND_EFULL || status == ERRAND_ENOMEM || status == ERRAND_ENOTHREAD)
-            return; /* later, in order */
-        runtime->follow_first = follow->next;
-        if (status != ERRAND_OK)
-            errand__leak_count(runtime, errand__spec_drop(&spec));
-        else if (lease->executor->ops->flush != NULL && !errand__seeded(runtime))
-            lease->executor->ops->flush(lease);
-        errand__mem_free(NULL, follow, sizeof *follow);
-    }
-}
-
-static void
-held_add(errand_runtime *runtime, int amount)
-{
-    atomic_store_explicit(&runtime->held,
-                          atomic_load_explicit(&runtime->held, memory_order_relaxed) +
-                              (uint64_t)(int64_t)amount,
-                          memory_order_relaxed);
-}
-
-/* A held body came back and its completion was drained: the operation is gone for good. */
-static void
-finish_held(errand_runtime *runtime, errand__record *record)
-{
-    held_add(runtime, -1);
-    errand__leak_count(runtime, errand__record_drop_state(record));
-    if (record->extra != NULL)
-        errand_waker_abandon(&record->extra->waker);
-    errand__registrar_recycle(&runtime->registrar, record);
-}
-
-void
-errand__hand_finish(errand_runtime *runtime)
-{
-    errand__record *record = runtime->hand;
-    char text[64];
-    bool held;
-
-    if (!runtime->hand_live)
-        return;
-    runtime->hand_live = false;
-    runtime->hand = NULL;
-    if (runtime->hand_resume != NULL) { /* it is readied; it gets what the handler left */
-        runtime->hand_resume->completion = runtime->hand_completion;
-        runtime->hand_resume->failure = runtime->hand_failure;
-        runtime->hand_failure = NULL;
-        runtime->hand_resume = NULL;
-    } else if (runtime->hand_completion.payload.data != NULL) {
-        errand__leak_count(runtime, errand__contained(drop_payload, &runtime->hand_completion.payload,
-                                                      text, sizeof text));
-    }
-    if (runtime->hand_failure != NULL)
-        errand__failure_give(runtime->block, runtime->hand_failure);
-    runtime->hand_failure = NULL;
-    if (record == NULL)
-        return; /* a forged delivery */
-    if ((record->details & ERRAND__DETAILS_FOLLOW) != 0)
-        take_follows(runtime, record);
-    if (record->decoder != NULL)
-        errand__leak_count(runtime, errand__record_drop_decoder(record));
-    if (record->hook != NULL)
-        errand__leak_count(runtime, errand__record_drop_hook(record));
-    held = (atomic_load_explicit(&record->control, memory_order_relaxed) & ERRAND__FLAG_HELD) != 0;
-    if (held && (atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_DRAINED,
-                                          memory_order_acq_rel) & /* Pairs: held-return */
-                 ERRAND__FLAG_BACK) == 0) {
-        record->phase = ERRAND__PHASE_HELD; /* its body still uses its state */
-    } else if (held) {
-        finish_held(runtime, record);
-    } else {
-        if (record->job->drop != NULL)
-            errand__leak_count(runtime, errand__record_drop_state(record));
-        if (record->extra != NULL)
-            errand_waker_abandon(&record->extra->waker);
-        errand__registrar_recycle(&runtime->registrar, record);
-    }
-    if (runtime->follow_first != 0)
-        errand__follows_run(runtime);
-}
-
-void
-errand__deliver(errand_runtime *runtime, errand__record *record, errand_completion_fn *fn,
-                void *arg)
-{
-    errand_lease *lease = runtime->leases[record->lease];
-
-    if (record->extra != NULL)
-        errand__deadline_forget(runtime, record);
-    lease->owed--;
-    errand__count(&lease->drained);
-    fill_completion(runtime, record,
-                    atomic_load_explicit(&record->control, memory_order_acquire)); /* Pairs: control-settle */
-    runtime->hand = record;
-    runtime->hand_live = true;
-    route(runtime, record);
-    errand__completion_audit(runtime, record);
-    if (fn != NULL) {
-        errand__lock_none_held();
-        fn(arg, &runtime->hand_completion);
-    }
-    errand__hand_finish(runtime);
-}
-
 errand__item
 errand__deliver_next(errand_runtime *runtime, errand_completion_fn *fn, void *arg)
 {
@@ -353,7 +44,7 @@ errand__deliver_next(errand_runtime *runtime, errand_completion_fn *fn, void *ar
     switch (errand__node_tag(link)) {
     case ERRAND__NODE_COMPLETION:
         if (((errand__record *)object)->phase == ERRAND__PHASE_HELD) {
-            finish_held(runtime, object);
+            errand__held_finish(runtime, object);
             return ERRAND__ITEM_COMMAND;
         }
         errand__deliver(runtime, object, fn, arg);
@@ -387,15 +78,15 @@ errand_completion_read(errand_completion *completion, const errand_payload_type 
 {
     static _Thread_local char text[256];
 
-    ERRAND_REQUIRE_ARG(completion != NULL && type != NULL && out_data != NULL, ERRAND_EINVAL,
-                       "completion, type and out_data are needed");
+    ERRAND_REQUIRE_ARG(completion != NULL && type != NULL && out_data != NULL,
+                       ERRAND_EINVAL, "completion, type and out_data are needed");
     if (completion->payload.held_type != type) {
-        errand__text_format(text, sizeof text, "operation '%s': its payload is '%s', not '%s'",
-                            completion->operation,
-                            completion->payload.held_type == NULL
-                                ? "untyped"
-                                : completion->payload.held_type->name,
-                            type->name);
+        errand__text_format(
+            text, sizeof text, "operation '%s': its payload is '%s', not '%s'",
+            completion->operation,
+            completion->payload.held_type == NULL ? "untyped"
+                                                  : completion->payload.held_type->name,
+            type->name);
         completion->message = text;
         return ERRAND_EDECODE;
     }
@@ -429,14 +120,16 @@ errand_drain(errand_runtime *runtime, size_t budget, errand_completion_fn *fn, v
 
     ERRAND__ENTER(runtime);
     if (runtime->draining || runtime->driving)
-        return errand__misuse(ERRAND_EBUSY, __func__,
-                              "a drain or drive is in progress, or was left and not unwound");
+        return errand__misuse(
+            ERRAND_EBUSY, __func__,
+            "a drain or drive is in progress, or was left and not unwound");
     drain_begin(runtime);
     while (count < budget &&
            (item = errand__deliver_next(runtime, fn, arg)) != ERRAND__ITEM_NONE)
         count += item == ERRAND__ITEM_COMPLETION;
     if (errand__seeded(runtime))
-        while (count < budget && errand__due_next(runtime, runtime->scheduler.now, fn, arg))
+        while (count < budget &&
+               errand__due_next(runtime, runtime->scheduler.now, fn, arg))
             count++;
     if (runtime->fd_wanted)
         errand__fd_update(runtime);

@@ -8,7 +8,8 @@
 #include "runtime/runtime.h"
 
 errand_status
-errand_prepare(errand_runtime *runtime, const errand_spec *spec, errand_prepared *out_prepared)
+errand_prepare(errand_runtime *runtime, const errand_spec *spec,
+               errand_prepared *out_prepared)
 {
     errand__prepared *prepared;
     const char *text;
@@ -71,7 +72,8 @@ errand_prepared_abandon(errand_prepared *take_prepared)
 }
 
 errand_status
-errand_issue(errand_runtime *runtime, uint32_t kind, void *wait, errand_identity *out_identity)
+errand_issue(errand_runtime *runtime, uint32_t kind, void *wait,
+             errand_identity *out_identity)
 {
     errand__record *record;
     errand_status status;
@@ -90,13 +92,14 @@ errand_issue(errand_runtime *runtime, uint32_t kind, void *wait, errand_identity
 
 /* An identity's record in phase ISSUED, or why not. */
 static errand_status
-issued_find(errand_runtime *runtime, const errand_identity *identity, const char *function,
-            errand__record **out_record)
+issued_find(errand_runtime *runtime, const errand_identity *identity,
+            const char *function, errand__record **out_record)
 {
     errand__record *record;
 
     if (identity->runtime != runtime->id)
-        return errand__misuse(ERRAND_EFOREIGN, function, "the identity is another runtime's");
+        return errand__misuse(ERRAND_EFOREIGN, function,
+                              "the identity is another runtime's");
     record = errand__registrar_find(&runtime->registrar, identity);
     if (record == NULL || record->phase != ERRAND__PHASE_ISSUED)
         return errand__misuse(ERRAND_ESPENT, function,
@@ -127,7 +130,8 @@ errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec)
 }
 
 errand_status
-errand__extra_make(errand_runtime *runtime, const errand_spec *spec, errand__extra **out_extra)
+errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
+                   errand__extra **out_extra)
 {
     errand__extra *extra = errand__extra_take(&runtime->registrar);
 
@@ -136,7 +140,9 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec, errand__ext
         return ERRAND_ENOMEM;
     /* Each armed operation may stand in the deadline heap: room for all that live. */
     if (errand__heap_reserve(&runtime->deadlines, (size_t)runtime->registrar.live + 1) &&
-        (!errand__seeded(runtime) || errand__order_reserve(&runtime->scheduler, (size_t)runtime->registrar.live + 1)) &&
+        (!errand__seeded(runtime) ||
+         errand__order_reserve(&runtime->scheduler,
+                               (size_t)runtime->registrar.live + 1)) &&
         (spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC ||
          (extra->waker = errand__waker_create()) != NULL))
         return ERRAND_OK;
@@ -156,9 +162,11 @@ errand_bind(errand_runtime *runtime, const errand_identity *identity,
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(identity != NULL && take_prepared != NULL && out_binding != NULL,
-                       ERRAND_EINVAL, "identity, take_prepared and out_binding are needed");
+                       ERRAND_EINVAL,
+                       "identity, take_prepared and out_binding are needed");
     prepared = prepared_of(take_prepared);
-    ERRAND_REQUIRE_ARG(prepared != NULL, ERRAND_ESPENT, "the prepared operation was used already");
+    ERRAND_REQUIRE_ARG(prepared != NULL, ERRAND_ESPENT,
+                       "the prepared operation was used already");
     ERRAND_REQUIRE_ARG(prepared->registrar == &runtime->registrar, ERRAND_EFOREIGN,
                        "it was prepared for another runtime");
     status = issued_find(runtime, identity, __func__, &record);
@@ -167,7 +175,8 @@ errand_bind(errand_runtime *runtime, const errand_identity *identity,
     if (identity->kind != prepared->spec.kind) {
         char text[96];
 
-        errand__text_format(text, sizeof text, "the identity expects kind %u, prepared is kind %u",
+        errand__text_format(text, sizeof text,
+                            "the identity expects kind %u, prepared is kind %u",
                             identity->kind, prepared->spec.kind);
         return errand__misuse(ERRAND_EKIND, __func__, text);
     }
@@ -193,7 +202,8 @@ errand__token_record(void *held_record, uint64_t stamp, const char *function,
     errand_status status;
 
     if (record == NULL)
-        return errand__misuse(ERRAND_ESPENT, function, "the token is empty: it was used already");
+        return errand__misuse(ERRAND_ESPENT, function,
+                              "the token is empty: it was used already");
     status = errand__runtime_check(errand__record_owner(record), function);
     if (status != ERRAND_OK)
         return status;
@@ -211,9 +221,10 @@ errand_split(errand_binding *take_binding, errand_wait *out_wait,
     errand_status status;
 
     ERRAND_REQUIRE_ARG(take_binding != NULL && out_wait != NULL && out_submission != NULL,
-                       ERRAND_EINVAL, "take_binding, out_wait and out_submission are needed");
-    status = errand__token_record(take_binding->held_record, take_binding->stamp, __func__,
-                                  &record);
+                       ERRAND_EINVAL,
+                       "take_binding, out_wait and out_submission are needed");
+    status = errand__token_record(take_binding->held_record, take_binding->stamp,
+                                  __func__, &record);
     if (status != ERRAND_OK)
         return status;
     ERRAND_REQUIRE_ARG(record->phase == ERRAND__PHASE_BOUND, ERRAND_ESPENT,
@@ -233,9 +244,11 @@ errand_await(errand_wait *take_wait, const errand_continuation *continuation)
     errand__resume *resume;
     errand_status status;
 
-    ERRAND_REQUIRE_ARG(take_wait != NULL && continuation != NULL && continuation->resume != NULL,
-                       ERRAND_EINVAL, "take_wait and a continuation with resume are needed");
-    status = errand__token_record(take_wait->held_record, take_wait->stamp, __func__, &record);
+    ERRAND_REQUIRE_ARG(
+        take_wait != NULL && continuation != NULL && continuation->resume != NULL,
+        ERRAND_EINVAL, "take_wait and a continuation with resume are needed");
+    status =
+        errand__token_record(take_wait->held_record, take_wait->stamp, __func__, &record);
     if (status != ERRAND_OK)
         return status;
     if ((record->owner_flags & ERRAND__OWN_CANCELLED) != 0)
@@ -273,7 +286,8 @@ errand__record_abandon(errand_runtime *runtime, errand__record *record)
 }
 
 static void
-token_abandon(void *held_record, uint64_t stamp, errand__phase phase, const char *function)
+token_abandon(void *held_record, uint64_t stamp, errand__phase phase,
+              const char *function)
 {
     errand__record *record = held_record;
     errand_runtime *runtime;
@@ -292,7 +306,8 @@ errand_binding_abandon(errand_binding *take_binding)
 {
     if (take_binding == NULL)
         return;
-    token_abandon(take_binding->held_record, take_binding->stamp, ERRAND__PHASE_BOUND, __func__);
+    token_abandon(take_binding->held_record, take_binding->stamp, ERRAND__PHASE_BOUND,
+                  __func__);
     *take_binding = (errand_binding){NULL, 0};
 }
 
@@ -301,8 +316,8 @@ errand_submission_abandon(errand_submission *take_submission)
 {
     if (take_submission == NULL)
         return;
-    token_abandon(take_submission->held_record, take_submission->stamp, ERRAND__PHASE_SPLIT,
-                  __func__);
+    token_abandon(take_submission->held_record, take_submission->stamp,
+                  ERRAND__PHASE_SPLIT, __func__);
     *take_submission = (errand_submission){NULL, 0};
 }
 
@@ -314,7 +329,8 @@ errand_wait_abandon(errand_wait *take_wait)
     if (take_wait == NULL)
         return;
     record = take_wait->held_record;
-    if (record != NULL && errand__runtime_check(errand__record_owner(record), __func__) == ERRAND_OK &&
+    if (record != NULL &&
+        errand__runtime_check(errand__record_owner(record), __func__) == ERRAND_OK &&
         record->generation == take_wait->stamp && record->phase != ERRAND__PHASE_FREE &&
         record->wait_state == ERRAND__WAIT_HALF)
         record->wait_state = ERRAND__WAIT_NONE;

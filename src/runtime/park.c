@@ -36,7 +36,8 @@ errand_park(errand_runtime *runtime, uint64_t deadline_ns)
     uint64_t now, until;
 
     ERRAND__ENTER(runtime);
-    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK, "a job may not park a runtime");
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
+                       "a job may not park a runtime");
     if (runtime->draining || runtime->driving)
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
     if (buffered(runtime))

@@ -16,8 +16,10 @@ errand__runtime_check(const errand_runtime *runtime, const char *function)
     if (runtime == NULL)
         return errand__misuse(ERRAND_EINVAL, function, "the runtime is NULL");
     if (runtime->fork_epoch != errand__fork_epoch())
-        return errand__misuse(ERRAND_EFORKED, function, "the runtime was made by the parent");
-    owner = atomic_load_explicit(&runtime->owner, memory_order_acquire); /* Pairs: runtime-owner */
+        return errand__misuse(ERRAND_EFORKED, function,
+                              "the runtime was made by the parent");
+    owner = atomic_load_explicit(&runtime->owner,
+                                 memory_order_acquire); /* Pairs: runtime-owner */
     if (owner != (uintptr_t)pthread_self())
         return errand__misuse(ERRAND_ETHREAD, function,
                               owner == 0 ? "the runtime was released; adopt it first"
@@ -36,15 +38,17 @@ config_check(const errand_runtime_config *config)
                        "config->struct_size must be sizeof(errand_runtime_config)");
     ERRAND_REQUIRE_ARG((config->flags & ~known) == 0 && config->reserved_zero == 0,
                        ERRAND_EINVAL, "config->flags has unknown bits");
-    ERRAND_REQUIRE_ARG(config->operations_max < (1u << 24) && config->messages < (1u << 24),
+    ERRAND_REQUIRE_ARG(config->operations_max < (1u << 24) &&
+                           config->messages < (1u << 24),
                        ERRAND_EINVAL, "operations_max and messages must be below 2^24");
     ERRAND_REQUIRE_ARG(config->order == ERRAND_ORDER_ARRIVAL ||
                            config->order == ERRAND_ORDER_INLINE,
                        ERRAND_EINVAL, "config->order is unknown");
     ERRAND_REQUIRE_ARG(config->times <= ERRAND_TIMES_NONE, ERRAND_EINVAL,
                        "config->times is unknown");
-    ERRAND_REQUIRE_ARG(config->held_allocator == NULL || (config->held_allocator->alloc != NULL &&
-                                                          config->held_allocator->free != NULL),
+    ERRAND_REQUIRE_ARG(config->held_allocator == NULL ||
+                           (config->held_allocator->alloc != NULL &&
+                            config->held_allocator->free != NULL),
                        ERRAND_EINVAL, "the allocator needs alloc and free");
     return ERRAND_OK;
 }
@@ -85,7 +89,8 @@ runtime_init(errand_runtime *runtime)
     errand__heap_init(&runtime->deadlines, NULL);
     errand__scheduler_init(&runtime->scheduler, &runtime->config, runtime->allocator,
                            &runtime->registrar, &errand__tasks_outside, runtime);
-    atomic_store_explicit(&runtime->owner, (uintptr_t)pthread_self(), memory_order_release);
+    atomic_store_explicit(&runtime->owner, (uintptr_t)pthread_self(),
+                          memory_order_release);
 }
 
 errand_status
@@ -136,7 +141,8 @@ errand_runtime_release(errand_runtime *runtime)
     ERRAND_REQUIRE_ARG(!runtime->draining && !runtime->driving, ERRAND_EBUSY,
                        "a drain or drive is in progress");
     runtime->block->cpus = 0; /* the next owner may run elsewhere */
-    atomic_store_explicit(&runtime->owner, 0, memory_order_release); /* Pairs: runtime-owner */
+    atomic_store_explicit(&runtime->owner, 0,
+                          memory_order_release); /* Pairs: runtime-owner */
     return ERRAND_OK;
 }
 
@@ -148,10 +154,10 @@ errand_runtime_adopt(errand_runtime *runtime)
     ERRAND_REQUIRE_ARG(runtime != NULL, ERRAND_EINVAL, "the runtime is NULL");
     ERRAND_REQUIRE_ARG(runtime->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the runtime was made by the parent");
-    if (!atomic_compare_exchange_strong_explicit(&runtime->owner, &nobody,
-                                                 (uintptr_t)pthread_self(),
-                                                 memory_order_acq_rel, /* Pairs: runtime-owner */
-                                                 memory_order_relaxed))
+    if (!atomic_compare_exchange_strong_explicit(
+            &runtime->owner, &nobody, (uintptr_t)pthread_self(),
+            memory_order_acq_rel, /* Pairs: runtime-owner */
+            memory_order_relaxed))
         return errand__misuse(ERRAND_EMISUSE, __func__, "the runtime has an owner");
     return ERRAND_OK;
 }
@@ -159,7 +165,8 @@ errand_runtime_adopt(errand_runtime *runtime)
 uint64_t
 errand__runtime_time(const errand_runtime *runtime)
 {
-    if (errand__seeded(runtime) || (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0)
+    if (errand__seeded(runtime) ||
+        (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0)
         return runtime->scheduler.now;
     return errand__clock_now();
 }
@@ -187,7 +194,8 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(executor != NULL && out_lease != NULL, ERRAND_EINVAL,
                        "executor and out_lease are needed");
-    ERRAND_REQUIRE_ARG(owed_max < (1u << 24), ERRAND_EINVAL, "owed_max must be below 2^24");
+    ERRAND_REQUIRE_ARG(owed_max < (1u << 24), ERRAND_EINVAL,
+                       "owed_max must be below 2^24");
     ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the executor was made by the parent");
     if (runtime->closing)
@@ -200,8 +208,8 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
     if (count == ERRAND__LEASES_MAX)
         return errand__misuse(ERRAND_EFULL, __func__, "a runtime may attach 255 times");
     status = errand__lease_create(executor, runtime->block, runtime,
-                                  owed_max == 0 ? 4096 : owed_max, errand__seeded(runtime),
-                                  &lease);
+                                  owed_max == 0 ? 4096 : owed_max,
+                                  errand__seeded(runtime), &lease);
     if (status != ERRAND_OK)
         return status;
     lease->index = (uint8_t)count;
@@ -235,8 +243,8 @@ errand_deadline_in(uint64_t ns)
 const char *
 errand_reason_name(errand_reason reason)
 {
-    static const char *const names[] = {"none",      "explicit",      "timeout", "owner", "root",
-                                        "host stop", "resource lost", "shutdown"};
+    static const char *const names[] = {"none", "explicit",  "timeout",       "owner",
+                                        "root", "host stop", "resource lost", "shutdown"};
 
     if ((unsigned)reason >= sizeof names / sizeof names[0])
         return "unknown";

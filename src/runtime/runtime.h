@@ -12,35 +12,36 @@
 /* Who is resumed when a wait ends, and with what: made by errand_await or a task's await, readied by
  * delivery or cancel, visited once. */
 typedef struct errand__resume {
-    errand__ready ready;        /* link: in the scheduler's ready list once the wait ended */
-    errand__link waiting;       /* in runtime->waits while active, wait key order of registration */
+    errand__ready ready; /* link: in the scheduler's ready list once the wait ended */
+    errand__link
+        waiting; /* in runtime->waits while active, wait key order of registration */
     uint64_t wait_id, generation;
-    errand__record *record;     /* while the wait is active; NULL once it ended */
+    errand__record *record;           /* while the wait is active; NULL once it ended */
     errand_continuation continuation; /* resume NULL: task's wait */
     errand_task *task;
-    errand_reason reason;       /* of a cancel */
-    bool completed;             /* completion and verdict count */
+    errand_reason reason; /* of a cancel */
+    bool completed;       /* completion and verdict count */
     errand_completion completion;
     errand_verdict verdict;
-    errand__failure *failure;   /* keeps completion.message alive */
+    errand__failure *failure; /* keeps completion.message alive */
     struct errand__resume *next_free;
 } errand__resume;
 
 /* What is left of a cancelled operation that was running: reap it (O39, O41). */
 typedef struct errand__cleanup {
-    errand__link link;          /* in runtime->cleanups, round-robin */
+    errand__link link; /* in runtime->cleanups, round-robin */
     uint64_t wait_id, generation;
-    errand__record *record;     /* until its completion was drained */
+    errand__record *record; /* until its completion was drained */
     const errand_hook_type *hook;
     void *hook_data;
-    uint64_t bound_ns;          /* quarantine */
-    uint64_t due_ns;            /* next reap; UINT64_MAX = only waits for the completion */
+    uint64_t bound_ns; /* quarantine */
+    uint64_t due_ns;   /* next reap; UINT64_MAX = only waits for the completion */
     uint32_t tries, errors;
     bool stuck;
     struct errand__cleanup *next_free;
 } errand__cleanup;
 
-struct errand_inbox { /* handle for other threads; immutable */
+struct errand_inbox {     /* handle for other threads; immutable */
     errand__block *block; /* held */
     uint32_t fork_epoch;
     bool refuses; /* seeded, with REFUSE_FOREIGN */
@@ -60,14 +61,14 @@ struct errand_runtime {
      * wrote must be there for the other. */
     _Atomic uintptr_t owner;
     /* Owner thread only. */
-    bool closed, closing;       /* closing: nothing new is admitted */
-    bool draining, driving;     /* in progress: EBUSY; left by a longjmp: until unwound */
+    bool closed, closing;   /* closing: nothing new is admitted */
+    bool draining, driving; /* in progress: EBUSY; left by a longjmp: until unwound */
     bool fd_wanted;
     errand__registrar registrar;
     errand__scheduler scheduler;
     errand_lease *leases[ERRAND__LEASES_MAX];
     _Atomic uint32_t lease_count; /* grows only; release.  Pairs: lease-count */
-    uint64_t key, submissions;  /* of what is submitted outside tasks */
+    uint64_t key, submissions;    /* of what is submitted outside tasks */
     /* News taken from the inbox and not yet delivered, in order: a chain of tagged links. */
     uintptr_t pending, pending_last;
     uintptr_t follow_first, follow_last; /* follow-ups that found no room yet */
@@ -75,26 +76,27 @@ struct errand_runtime {
     uint64_t clock_ns, clock_cycles;
     double ns_per_cycle;
     /* The item in hand of a drain or drive; survives an unwind. */
-    errand__record *hand;       /* parts not dropped yet */
+    errand__record *hand; /* parts not dropped yet */
     errand_completion hand_completion;
     errand__failure *hand_failure;
     bool hand_live;
     errand__resume *visiting;    /* whose continuation is being called */
     _Atomic uint64_t leaked;     /* objects whose drop panicked (O76); single writer */
     errand__resume *hand_resume; /* gets the payload if the handler does not take it */
-    char scratch[256];          /* messages made here (EDECODE, stall) */
+    char scratch[256];           /* messages made here (EDECODE, stall) */
     errand__link waits, cleanups;
     size_t wait_count, cleanup_count;
-    _Atomic uint64_t held;      /* bodies that outlived their operation; single writer */
+    _Atomic uint64_t held; /* bodies that outlived their operation; single writer */
     errand__resume *resumes_free;
     errand__cleanup *cleanups_free;
-    size_t later;               /* records with OWN_LATER set: cancel_later, abandon_later */
-    errand__heap deadlines;     /* extra->deadline_entry, on the runtime's clock; last = slot */
+    size_t later; /* records with OWN_LATER set: cancel_later, abandon_later */
+    errand__heap
+        deadlines; /* extra->deadline_entry, on the runtime's clock; last = slot */
     /* Single writer: owner; read by snapshot.  Pairs: cell-count. */
     _Atomic uint64_t resumed, late, reaped, stale;
-    errand__cell own; /* settled by the owner on no lease's behalf */
-    int turn_source;            /* drive's persistent cursor */
-    bool foreign_input;         /* seeded and something came from another thread */
+    errand__cell own;   /* settled by the owner on no lease's behalf */
+    int turn_source;    /* drive's persistent cursor */
+    bool foreign_input; /* seeded and something came from another thread */
     char foreign_text[64];
     struct errand__digesters *digesters; /* errand_audit_payload */
 };
@@ -110,11 +112,11 @@ errand__leak_count(errand_runtime *runtime, unsigned leaked)
 /* The status that a call on this runtime gets before anything else: OK, EINVAL (NULL), EFORKED, ETHREAD,
  * ECLOSED.  With the misuse hook called. */
 errand_status errand__runtime_check(const errand_runtime *runtime, const char *function);
-#define ERRAND__ENTER(runtime)                                                                \
-    do {                                                                                      \
-        errand_status entered_ = errand__runtime_check((runtime), __func__);                  \
-        if (__builtin_expect(entered_ != ERRAND_OK, 0))                                       \
-            return entered_;                                                                  \
+#define ERRAND__ENTER(runtime)                                                           \
+    do {                                                                                 \
+        errand_status entered_ = errand__runtime_check((runtime), __func__);             \
+        if (__builtin_expect(entered_ != ERRAND_OK, 0))                                  \
+            return entered_;                                                             \
     } while (0)
 
 uint64_t errand__runtime_time(const errand_runtime *runtime); /* now, on its clock */
@@ -129,10 +131,12 @@ void errand__foreign_mark(errand_runtime *runtime, const char *what);
 /* ---- submit.c -------------------------------------------------------------------------------------------- */
 /* Admission of a SPLIT or filled record on a lease: checks, accounts, arms, hands over (arrival) or queues by
  * due (seeded).  task: whose key and ordinal the draws hang on; NULL = the runtime's. */
-errand_status errand__admit(errand_lease *lease, errand__record *record, errand_task *task);
+errand_status errand__admit(errand_lease *lease, errand__record *record,
+                            errand_task *task);
 /* Seeded orders, after the count and before the arming cannot fail any more: draws begin, due, tie and
  * fate into record->extra, puts it into the due heap, audits (order_runtime.c). */
-void errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task *task);
+void errand__order_queue(errand_runtime *runtime, errand__record *record,
+                         errand_task *task);
 /* errand_start with a resume object attached (wait active) before it can complete. */
 errand_status errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
                             errand__resume *resume, errand_task *task,
@@ -144,8 +148,8 @@ bool errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec)
 errand_status errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
                                  errand__extra **out_extra);
 /* The live record of a token that this thread may use, or a status with its misuse reported. */
-errand_status errand__token_record(void *held_record, uint64_t stamp, const char *function,
-                                   errand__record **out_record);
+errand_status errand__token_record(void *held_record, uint64_t stamp,
+                                   const char *function, errand__record **out_record);
 /* Drops all that an unarmed record owns, ends its wait silently, recycles it. */
 void errand__record_abandon(errand_runtime *runtime, errand__record *record);
 
@@ -163,7 +167,8 @@ void errand__wait_complete(errand_runtime *runtime, errand__resume *resume);
 /* After a continuation returned, or was left: what it was told is dropped. */
 void errand__visit_finish(errand_runtime *runtime);
 /* Ends an active wait with a reason: unlinked, decoder dropped, continuation readied. */
-void errand__wait_end(errand_runtime *runtime, errand__resume *resume, errand_reason reason);
+void errand__wait_end(errand_runtime *runtime, errand__resume *resume,
+                      errand_reason reason);
 /* ends without resuming: the continuation's drop is called (abandon, abort, QUIET). */
 void errand__wait_forget(errand_runtime *runtime, errand__resume *resume);
 /* Drops verdict and payload that nobody was resumed with; after a visit too. */
@@ -179,10 +184,13 @@ typedef enum errand__item {
     ERRAND__ITEM_COMPLETION = 1,
     ERRAND__ITEM_COMMAND = 2
 } errand__item;
-errand__item errand__deliver_next(errand_runtime *runtime, errand_completion_fn *fn, void *arg);
+errand__item errand__deliver_next(errand_runtime *runtime, errand_completion_fn *fn,
+                                  void *arg);
 /* What an unwind left in hand, or the end of a delivery: drops, follow-ups, recycling. */
 void errand__hand_finish(errand_runtime *runtime);
-/* Waits that end by being delivered to: routing of O46 for a completion that was built. */
+/* The body of a held operation came back and its completion was drained: the rest is dropped. */
+void errand__held_finish(errand_runtime *runtime, errand__record *record);
+/* Submits the follow-ups that find room, in call order (O54). */
 void errand__follows_run(errand_runtime *runtime);
 /* A command of errand_post was taken from the chain. */
 void errand__command_run(errand_runtime *runtime, errand_command *command);
@@ -195,8 +203,8 @@ void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
 
 /* ---- cancel.c -------------------------------------------------------------------------------------------- */
-errand_cancel_answer errand__cancel_record(errand_runtime *runtime, errand__record *record,
-                                           errand_reason reason);
+errand_cancel_answer errand__cancel_record(errand_runtime *runtime,
+                                           errand__record *record, errand_reason reason);
 /* Out of the deadline heap, if it is in. */
 void errand__deadline_forget(errand_runtime *runtime, errand__record *record);
 /* Starts the deadline of an armed record, if it has one (room was reserved). */
@@ -215,7 +223,8 @@ bool errand__cleanup_completed(errand_runtime *runtime, errand__record *record);
 void errand__cleanups_fini(errand_runtime *runtime);
 /* One reap; true if it made progress.  See O41. */
 bool errand__cleanup_visit(errand_runtime *runtime);
-uint64_t errand__cleanup_next(const errand_runtime *runtime); /* earliest due, or UINT64_MAX */
+uint64_t
+errand__cleanup_next(const errand_runtime *runtime); /* earliest due, or UINT64_MAX */
 
 /* ---- order.c / drive.c ------------------------------------------------------------------------------------ */
 /* Seeded orders: the earliest due operation is run to its end (manual step, or its worker is waited for) and

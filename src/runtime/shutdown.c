@@ -76,12 +76,13 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
             errand_lease *lease = runtime->leases[i];
 
             if (!lease->closed && lease->executor->ops->step != NULL)
-                lease->executor->ops->step(lease); /* woken async jobs of a manual executor */
+                lease->executor->ops->step(
+                    lease); /* woken async jobs of a manual executor */
         }
         if (errand__inbox_empty(runtime->block))
-            errand__inbox_park(runtime->block,
-                               deadline_ns - now < UINT64_C(10000000) ? deadline_ns - now
-                                                                      : UINT64_C(10000000));
+            errand__inbox_park(runtime->block, deadline_ns - now < UINT64_C(10000000)
+                                                   ? deadline_ns - now
+                                                   : UINT64_C(10000000));
     }
     take_news(runtime, mode);
 }
@@ -101,8 +102,8 @@ static bool
 is_clean(const errand_report *report)
 {
     return report->live_waits == 0 && report->live_tasks == 0 && report->entries == 0 &&
-           report->undeliverable == 0 && report->held == 0 && report->posts_dropped == 0 &&
-           report->running == 0;
+           report->undeliverable == 0 && report->held == 0 &&
+           report->posts_dropped == 0 && report->running == 0;
 }
 
 errand_status
@@ -118,7 +119,8 @@ errand_lease_shutdown(errand_lease **take_lease, uint64_t deadline_ns,
     lease = *take_lease;
     runtime = lease->runtime;
     ERRAND__ENTER(runtime);
-    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK, "a job may not shut a lease");
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
+                       "a job may not shut a lease");
     if (runtime->draining || runtime->driving)
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
     if (lease->closed)
@@ -176,7 +178,8 @@ run_down(errand_runtime *runtime, uint64_t deadline_ns)
             break;
         if (!turn.inbox_needed && turn.next_deadline_ns == UINT64_MAX)
             break;
-        if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 && !turn.inbox_needed)
+        if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 &&
+            !turn.inbox_needed)
             break; /* nobody moves that clock now */
         if (errand_park(runtime, turn.next_deadline_ns) != ERRAND_OK)
             break;
@@ -205,7 +208,8 @@ abandon_unarmed(errand_runtime *runtime)
     for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
         errand__record *record = &runtime->registrar.records[slot];
 
-        if (record->phase == ERRAND__PHASE_ISSUED || record->phase == ERRAND__PHASE_BOUND ||
+        if (record->phase == ERRAND__PHASE_ISSUED ||
+            record->phase == ERRAND__PHASE_BOUND ||
             record->phase == ERRAND__PHASE_SPLIT || record->phase == ERRAND__PHASE_DOOMED)
             errand__record_abandon(runtime, record);
     }
@@ -321,7 +325,8 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(mode == ERRAND_SHUTDOWN_RUN || mode == ERRAND_SHUTDOWN_QUIET,
                        ERRAND_EINVAL, "mode is RUN or QUIET");
-    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK, "a job may not end a runtime");
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
+                       "a job may not end a runtime");
     if (runtime->draining || runtime->driving)
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
     runtime->closing = true;

@@ -9,7 +9,8 @@
 #include "core/pause.h"
 #include "runtime/runtime.h"
 
-#define CLOCK_AGE_NS UINT64_C(1000000) /* how old the clock reading of submissions may be */
+#define CLOCK_AGE_NS                                                                     \
+    UINT64_C(1000000) /* how old the clock reading of submissions may be */
 
 /* Time of a submission, without a system clock call for each. */
 static uint64_t
@@ -19,7 +20,8 @@ submit_time(errand_runtime *runtime)
 
     if (runtime->config.times == ERRAND_TIMES_NONE)
         return 0;
-    if (errand__seeded(runtime) || (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0)
+    if (errand__seeded(runtime) ||
+        (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0)
         return runtime->scheduler.now;
     passed = (uint64_t)((double)(errand__cycles() - runtime->clock_cycles) *
                         runtime->ns_per_cycle);
@@ -46,7 +48,8 @@ admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
 
 /* Nothing here can fail. */
 static void
-admit(errand_runtime *runtime, errand_lease *lease, errand__record *record, errand_task *task)
+admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
+      errand_task *task)
 {
     uint32_t generation;
 
@@ -75,8 +78,8 @@ errand_status
 errand__admit(errand_lease *lease, errand__record *record, errand_task *task)
 {
     errand_runtime *runtime = lease->runtime;
-    errand_status status = admissible(
-        runtime, lease, record->resource_class == ERRAND_QUARANTINED_BLOCKING);
+    errand_status status =
+        admissible(runtime, lease, record->resource_class == ERRAND_QUARANTINED_BLOCKING);
 
     if (status == ERRAND_OK)
         status = lease->executor->ops->ready(lease, record);
@@ -97,13 +100,14 @@ static errand_status
 submit_one(errand_lease *lease, errand_submission *take_submission, const char *function)
 {
     errand__record *record;
-    errand_status status = errand__token_record(take_submission->held_record,
-                                                take_submission->stamp, function, &record);
+    errand_status status = errand__token_record(
+        take_submission->held_record, take_submission->stamp, function, &record);
 
     if (status != ERRAND_OK)
         return status;
     if (errand__record_owner(record) != lease->runtime)
-        return errand__misuse(ERRAND_EFOREIGN, function, "the lease is another runtime's");
+        return errand__misuse(ERRAND_EFOREIGN, function,
+                              "the lease is another runtime's");
     if (record->phase != ERRAND__PHASE_SPLIT)
         return errand__misuse(ERRAND_ESPENT, function, "it was submitted already");
     if ((record->owner_flags & ERRAND__OWN_CANCELLED) != 0)
@@ -158,14 +162,14 @@ errand_submit_many(errand_lease *lease, errand_submission *take_submissions, siz
 }
 
 errand_status
-errand__start(errand_lease *lease, const errand_spec *spec, void *wait, errand__resume *resume,
-              errand_task *task, errand_identity *out_identity)
+errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
+              errand__resume *resume, errand_task *task, errand_identity *out_identity)
 {
     errand_runtime *runtime = lease->runtime;
     errand__record *record;
     errand__extra *extra = NULL;
-    errand_status status = admissible(runtime, lease,
-                                      spec->resource_class == ERRAND_QUARANTINED_BLOCKING);
+    errand_status status =
+        admissible(runtime, lease, spec->resource_class == ERRAND_QUARANTINED_BLOCKING);
 
     if (status == ERRAND_OK && errand__needs_extra(runtime, spec))
         status = errand__extra_make(runtime, spec, &extra);
@@ -176,7 +180,8 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait, errand__
         errand__record_fill(record, spec, extra);
         status = lease->executor->ops->ready(lease, record);
         if (status != ERRAND_OK)
-            errand__registrar_recycle(&runtime->registrar, record); /* extra goes with it */
+            errand__registrar_recycle(&runtime->registrar,
+                                      record); /* extra goes with it */
     } else if (extra != NULL) {
         errand__extra_give(&runtime->registrar, extra);
     }

@@ -17,8 +17,8 @@ errand_testing_clock(errand_runtime *runtime, uint64_t ns)
 }
 
 errand_status
-errand_testing_counters(errand_runtime *runtime, uint64_t next_wait, uint64_t next_generation,
-                        uint64_t next_operation)
+errand_testing_counters(errand_runtime *runtime, uint64_t next_wait,
+                        uint64_t next_generation, uint64_t next_operation)
 {
     ERRAND__ENTER(runtime);
     if (next_wait != 0)

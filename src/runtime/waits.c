@@ -27,7 +27,8 @@ errand__resume_give(errand_runtime *runtime, errand__resume *resume)
 }
 
 void
-errand__wait_begin(errand_runtime *runtime, errand__record *record, errand__resume *resume)
+errand__wait_begin(errand_runtime *runtime, errand__record *record,
+                   errand__resume *resume)
 {
     resume->record = record;
     resume->wait_id = record->wait_id;
@@ -104,10 +105,12 @@ errand__resume_clear(errand_runtime *runtime, errand__resume *resume)
 
     resume->verdict = (errand_verdict){.value = NULL};
     if (verdict.drop != NULL && verdict.value != NULL)
-        errand__leak_count(runtime, errand__contained(drop_value, &verdict, text, sizeof text));
+        errand__leak_count(runtime,
+                           errand__contained(drop_value, &verdict, text, sizeof text));
     if (resume->completion.payload.data != NULL)
-        errand__leak_count(runtime, errand__contained(drop_payload, &resume->completion.payload,
-                                                      text, sizeof text));
+        errand__leak_count(runtime,
+                           errand__contained(drop_payload, &resume->completion.payload,
+                                             text, sizeof text));
     if (resume->failure != NULL)
         errand__failure_give(runtime->block, resume->failure);
     resume->failure = NULL;
@@ -125,8 +128,9 @@ errand__wait_forget(errand_runtime *runtime, errand__resume *resume)
         errand__leak_count(runtime, errand__record_drop_decoder(record));
     errand__resume_clear(runtime, resume);
     if (resume->task == NULL && resume->continuation.drop != NULL)
-        errand__leak_count(runtime, errand__contained(drop_continuation, &resume->continuation,
-                                                      text, sizeof text));
+        errand__leak_count(runtime,
+                           errand__contained(drop_continuation, &resume->continuation,
+                                             text, sizeof text));
     errand__resume_give(runtime, resume);
 }
 
