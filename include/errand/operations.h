@@ -13,7 +13,8 @@
  * Each errand_spec_* fills the whole of *out_spec; all strings and bytes are copied, so nothing
  * has to outlive the call.  Relative paths count from the directory that the process is in
  * when the body runs.
- * Thread: [any].   Errors: ENOMEM · EINVAL (NULL, an empty path or name, unknown flag bits). */
+ * All functions are [any] unless they say otherwise.   Errors of errand_spec_*: ENOMEM ·
+ * EINVAL (NULL, an empty path or name, unknown flag bits).  Then *out_spec is untouched. */
 #include "errand.h"
 ERRAND_BEGIN
 
@@ -37,21 +38,21 @@ enum {
 /* job_code of a completion that failed with ERRAND_CODE_JOB: X(name, number, sentence).  The
  * message names path or command and the mend; sys_errno and system_call are set when a system
  * call refused.  Numbers are never reused. */
-#define ERRAND_OPERATION_TABLE(X)                                                             \
-    X(NOT_FOUND, 1, "there is no such file, directory, command or host")                      \
-    X(PERMISSION, 2, "the operating system does not permit it")                               \
-    X(IS_DIRECTORY, 3, "it is a directory")                                                   \
-    X(NOT_DIRECTORY, 4, "it, or a part of its path, is not a directory")                      \
-    X(NOT_REGULAR, 5, "it is neither a regular file nor a directory")                         \
-    X(TOO_LARGE, 6, "it is larger than the limit that was given")                             \
-    X(OUTPUT, 7, "the command wrote more than output_max and was ended")                      \
-    X(STOPPED, 8, "it was asked to end while it ran, and did")                                \
-    X(NO_SPACE, 9, "the disk or a quota is full")                                             \
-    X(LIMIT, 10, "no descriptor or process is left")                                          \
-    X(MEMORY, 11, "memory ran out")                                                           \
-    X(EXEC, 12, "the command's file cannot be executed")                                      \
-    X(AGAIN, 13, "it failed for now; the same may work later")                                \
-    X(LOST, 14, "the command ran, but somebody else took its exit status")                    \
+#define ERRAND_OPERATION_TABLE(X)                                                        \
+    X(NOT_FOUND, 1, "there is no such file, directory, command or host")                 \
+    X(PERMISSION, 2, "the operating system does not permit it")                          \
+    X(IS_DIRECTORY, 3, "it is a directory")                                              \
+    X(NOT_DIRECTORY, 4, "it, or a part of its path, is not a directory")                 \
+    X(NOT_REGULAR, 5, "it is neither a regular file nor a directory")                    \
+    X(TOO_LARGE, 6, "it is larger than the limit that was given")                        \
+    X(OUTPUT, 7, "the command wrote more than output_max and was ended")                 \
+    X(STOPPED, 8, "it was asked to end while it ran, and did")                           \
+    X(NO_SPACE, 9, "the disk or a quota is full")                                        \
+    X(LIMIT, 10, "no descriptor or process is left")                                     \
+    X(MEMORY, 11, "memory ran out")                                                      \
+    X(EXEC, 12, "the command's file cannot be executed")                                 \
+    X(AGAIN, 13, "it failed for now; the same may work later")                           \
+    X(LOST, 14, "the command ran, but somebody else took its exit status")               \
     X(IO, 15, "the operating system reported another error; see sys_errno")
 typedef enum errand_operation_code {
 #define ERRAND_X(name, number, sentence) ERRAND_OPERATION_##name = number,
@@ -79,7 +80,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_audit_operations(errand_runtime 
 /* errand_spec_nothing: completes, without a payload.
  * errand_spec_echo: gives the bytes back, as errand_file_bytes.
  * errand_spec_sleep: occupies its worker for so many real ns, then completes without a payload;
- *   ends early as STOPPED when it is cancelled. */
+ *   ends early as STOPPED when it is cancelled.
+ * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_nothing(errand_spec *out_spec);
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_echo(errand_spec *out_spec,
                                                           const void *bytes, size_t size);
@@ -97,9 +99,11 @@ typedef struct errand_file_bytes {
 } errand_file_bytes;
 ERRAND_API extern const errand_payload_type errand_file_bytes_type;
 ERRAND_API uint64_t errand_file_bytes_digest(const void *data, size_t size);
-/* errand_spec_read_file: the whole file, TOO_LARGE beyond max bytes (0 = 64 MiB). */
+/* errand_spec_read_file: the whole file, TOO_LARGE beyond max bytes (0 = 64 MiB).
+ * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_read_file(errand_spec *out_spec,
-                                                               const char *path, size_t max);
+                                                               const char *path,
+                                                               size_t max);
 
 typedef struct errand_file_written {
     uint64_t written; /* bytes, by this operation */
@@ -110,15 +114,18 @@ ERRAND_API uint64_t errand_file_written_digest(const void *data, size_t size);
  *   process's umask, an existing one keeps its mode.  It is written in place: emptied, then
  *   filled.  A failure or cancel on the way leaves the pieces that were written: to have all
  *   or nothing, write to another name and rename.
- * errand_spec_append_file: the same at the end of the file, nothing emptied. */
+ * errand_spec_append_file: the same at the end of the file, nothing emptied.
+ * Errors: ENOMEM · EINVAL (mode beyond 07777, too). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_write_file(errand_spec *out_spec,
                                                                 const char *path,
                                                                 const void *bytes,
-                                                                size_t size, uint32_t mode);
+                                                                size_t size,
+                                                                uint32_t mode);
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_append_file(errand_spec *out_spec,
                                                                  const char *path,
                                                                  const void *bytes,
-                                                                 size_t size, uint32_t mode);
+                                                                 size_t size,
+                                                                 uint32_t mode);
 
 typedef enum errand_file_kind {
     ERRAND_FILE_REGULAR = 1,
@@ -143,9 +150,11 @@ typedef struct errand_dir_list {
 } errand_dir_list;
 ERRAND_API extern const errand_payload_type errand_dir_list_type;
 ERRAND_API uint64_t errand_dir_list_digest(const void *data, size_t size);
-/* errand_spec_list_dir: TOO_LARGE beyond max entries (0 = 2^20). */
+/* errand_spec_list_dir: TOO_LARGE beyond max entries (0 = 2^20).
+ * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_list_dir(errand_spec *out_spec,
-                                                              const char *path, size_t max);
+                                                              const char *path,
+                                                              size_t max);
 
 typedef struct errand_file_stat {
     errand_file_kind kind;
@@ -155,17 +164,21 @@ typedef struct errand_file_stat {
 } errand_file_stat;   /* digest: kind, mode, and the size of a regular file */
 ERRAND_API extern const errand_payload_type errand_file_stat_type;
 ERRAND_API uint64_t errand_file_stat_digest(const void *data, size_t size);
-/* errand_spec_stat_file: follow = of what a symbolic link points to. */
+/* errand_spec_stat_file: follow = of what a symbolic link points to.
+ * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_stat_file(errand_spec *out_spec,
-                                                               const char *path, bool follow);
+                                                               const char *path,
+                                                               bool follow);
 
 typedef struct errand_hash {
-    uint64_t value; /* XXH3, 64 bits, seed 0, of the file's bytes: fast, not cryptographic */
-    uint64_t size;  /* bytes hashed */
+    uint64_t
+        value; /* XXH3, 64 bits, seed 0, of the file's bytes: fast, not cryptographic */
+    uint64_t size; /* bytes hashed */
 } errand_hash;
 ERRAND_API extern const errand_payload_type errand_hash_type;
 ERRAND_API uint64_t errand_hash_digest(const void *data, size_t size);
-/* errand_spec_hash_file: reads a file of any size in pieces, holding one of them. */
+/* errand_spec_hash_file: reads a file of any size in pieces, holding one of them.
+ * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_hash_file(errand_spec *out_spec,
                                                                const char *path);
 
@@ -187,7 +200,8 @@ ERRAND_API uint64_t errand_addresses_digest(const void *data, size_t size);
 /* errand_spec_resolve: the stream addresses of a host (a name or a number) and a service (a
  * name, a port number, or NULL), as the system's resolver knows them.  That call cannot be
  * stopped: the operation is quarantined, timeout_ns (0 = 30 s) is its deadline from submit and
- * its hard deadline from a cancel; beyond it its worker is written off and replaced. */
+ * its hard deadline from a cancel; beyond it its worker is written off and replaced.
+ * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_resolve(errand_spec *out_spec,
                                                              const char *host,
                                                              const char *service,
@@ -199,13 +213,13 @@ typedef struct errand_command_config {
     uint32_t struct_size;
     uint32_t flags;          /* none yet; must be 0 */
     const char *const *argv; /* ends in NULL; argv[0] is the command */
-    const char *const *env;  /* "NAME=value", ends in NULL; NULL = this process's, as it is
+    const char *const *env; /* "NAME=value", ends in NULL; NULL = this process's, as it is
                               * now, during the call */
-    const char *cwd;         /* NULL = the process's */
-    const void *input;       /* what the command reads from stdin */
-    size_t input_size;       /* 0 = /dev/null */
-    size_t output_max;       /* of stdout and of stderr, each; 0 = 16 MiB */
-    uint64_t term_ns;        /* between SIGTERM and SIGKILL; 0 = 200 ms */
+    const char *cwd;        /* NULL = the process's */
+    const void *input;      /* what the command reads from stdin */
+    size_t input_size;      /* 0 = /dev/null */
+    size_t output_max;      /* of stdout and of stderr, each; 0 = 16 MiB */
+    uint64_t term_ns;       /* between SIGTERM and SIGKILL; 0 = 200 ms */
 } errand_command_config;
 typedef struct errand_command_result {
     const unsigned char *out, *err; /* a 0 stands behind the last byte of each */
@@ -224,7 +238,8 @@ ERRAND_API uint64_t errand_command_result_digest(const void *data, size_t size);
  * Cancelled, or beyond output_max: SIGTERM to the group, SIGKILL to it after term_ns or when
  * its leader has ended, whichever is first; answers STOPPED or OUTPUT, no bytes.
  * When the command has ended while descendants still hold its stdout or stderr: what they
- * write within 50 ms of silence, 500 ms at most, is read, then they are left alone. */
+ * write within 50 ms of silence, 500 ms at most, is read, then they are left alone.
+ * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_command(errand_spec *out_spec, const errand_command_config *config);
 

@@ -31,10 +31,10 @@ typedef struct ends { /* descriptors that are needed until the start */
 
 static int32_t find(errand_job *job, const errand__child_plan *plan, char *room,
                     const char **out_file);
-static int32_t open_ends(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
-                         ends *made);
-static int32_t open_input(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
-                          int *out_fd);
+static int32_t open_ends(errand_job *job, errand__stop *stop,
+                         const errand__child_plan *plan, ends *made);
+static int32_t open_input(errand_job *job, errand__stop *stop,
+                          const errand__child_plan *plan, int *out_fd);
 static int32_t start(errand_job *job, const errand__child_plan *plan, const char *file,
                      const ends *made, errand__child *child);
 static int spawn(const errand__child_plan *plan, const char *file, const ends *made,
@@ -64,8 +64,8 @@ errand__child_start(errand_job *job, errand__stop *stop, const errand__child_pla
         made.out[0] = made.err[0] = -1;
         *out_child = child;
     }
-    int *const all[] = {&made.in, &made.out[0], &made.out[1], &made.err[0], &made.err[1],
-                        &made.cwd};
+    int *const all[] = {&made.in,     &made.out[0], &made.out[1],
+                        &made.err[0], &made.err[1], &made.cwd};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         errand__operation_fd_close(all[i]);
     return code;
@@ -129,7 +129,8 @@ find(errand_job *job, const errand__child_plan *plan, char *room, const char **o
             break;
         at += size + 1;
     }
-    return errand__operation_refused(job, error, "execve", "cannot find command '%s' in PATH",
+    return errand__operation_refused(job, error, "execve",
+                                     "cannot find command '%s' in PATH",
                                      errand__operation_show(name).text);
 }
 
@@ -139,25 +140,29 @@ open_ends(errand_job *job, errand__stop *stop, const errand__child_plan *plan, e
     if (plan->cwd != NULL) {
         made->cwd = errand__operation_fd_open(plan->cwd, O_PATH | O_DIRECTORY, 0);
         if (made->cwd < 0)
-            return errand__operation_refused(job, errno, "open", "cannot enter directory '%s'",
+            return errand__operation_refused(job, errno, "open",
+                                             "cannot enter directory '%s'",
                                              errand__operation_show(plan->cwd).text);
     }
     int32_t code = open_input(job, stop, plan, &made->in);
     if (code != 0)
         return code;
     if (!errand__operation_fd_pipe(made->out) || !errand__operation_fd_pipe(made->err))
-        return errand__operation_refused(job, errno, "pipe2", "cannot make pipes for '%s'",
+        return errand__operation_refused(job, errno, "pipe2",
+                                         "cannot make pipes for '%s'",
                                          errand__operation_show(plan->argv[0]).text);
     /* Only our ends: the command's are descriptions of their own and stay as it expects. */
     if (fcntl(made->out[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(made->err[0], F_SETFL, O_NONBLOCK) != 0)
-        return errand__operation_refused(job, errno, "fcntl", "cannot make pipes for '%s'",
+        return errand__operation_refused(job, errno, "fcntl",
+                                         "cannot make pipes for '%s'",
                                          errand__operation_show(plan->argv[0]).text);
     return 0;
 }
 
 static int32_t
-open_input(errand_job *job, errand__stop *stop, const errand__child_plan *plan, int *out_fd)
+open_input(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
+           int *out_fd)
 {
     const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     const char *name = plan->argv[0];
@@ -183,9 +188,9 @@ open_input(errand_job *job, errand__stop *stop, const errand__child_plan *plan, 
             return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                             "'%s' was cancelled before it began",
                                             errand__operation_show(name).text);
-        ssize_t count = pwrite(fd, (const char *)plan->input + written,
-                               left < OPERATION_PIECE ? left : OPERATION_PIECE,
-                               (off_t)written);
+        ssize_t count =
+            pwrite(fd, (const char *)plan->input + written,
+                   left < OPERATION_PIECE ? left : OPERATION_PIECE, (off_t)written);
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
@@ -194,8 +199,10 @@ open_input(errand_job *job, errand__stop *stop, const errand__child_plan *plan, 
                                              errand__operation_show(name).text);
         written += (size_t)count;
     }
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
-        return errand__operation_refused(job, errno, "fcntl", "cannot seal the input of '%s'",
+    if (fcntl(fd, F_ADD_SEALS,
+              F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
+        return errand__operation_refused(job, errno, "fcntl",
+                                         "cannot seal the input of '%s'",
                                          errand__operation_show(name).text);
     return 0;
 }
@@ -239,7 +246,8 @@ spawn(const errand__child_plan *plan, const char *file, const ends *made, pid_t 
     if (error == 0) {
         error = describe(made, &actions, &attributes);
         if (error == 0)
-            error = posix_spawn(out_pid, file, &actions, &attributes, plan->argv, plan->env);
+            error =
+                posix_spawn(out_pid, file, &actions, &attributes, plan->argv, plan->env);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -247,7 +255,8 @@ spawn(const errand__child_plan *plan, const char *file, const ends *made, pid_t 
 }
 
 static int
-describe(const ends *made, posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes)
+describe(const ends *made, posix_spawn_file_actions_t *actions,
+         posix_spawnattr_t *attributes)
 {
     const int standard[] = {made->in, made->out[1], made->err[1]};
     sigset_t none, all;
@@ -285,8 +294,9 @@ refuse_start(errand_job *job, const errand__child_plan *plan, int error)
         return errand__operation_refused_as(job, ERRAND_OPERATION_LIMIT, error, "clone",
                                             "cannot start '%s'", name.text);
     if (error == E2BIG)
-        return errand__operation_refused_as(job, ERRAND_OPERATION_TOO_LARGE, error, "execve",
-                                            "arguments and environment of '%s'", name.text);
+        return errand__operation_refused_as(job, ERRAND_OPERATION_TOO_LARGE, error,
+                                            "execve", "arguments and environment of '%s'",
+                                            name.text);
     if (error == EISDIR || error == ELIBBAD || error == EINVAL)
         return errand__operation_refused_as(job, ERRAND_OPERATION_EXEC, error, "execve",
                                             "cannot run command '%s'", name.text);

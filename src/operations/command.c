@@ -94,8 +94,8 @@ errand_spec_command(errand_spec *out_spec, const errand_command_config *config)
     size_t table = (arguments + variables + 2) * sizeof(char *);
     if (config->input_size > PTRDIFF_MAX / 2)
         return ERRAND_ENOMEM;
-    command_state *state = errand__operation_block_alloc(sizeof *state + table + text +
-                                                         config->input_size);
+    command_state *state =
+        errand__operation_block_alloc(sizeof *state + table + text + config->input_size);
     if (state == NULL)
         return ERRAND_ENOMEM;
     state->stop = errand__operation_stop_create();
@@ -107,7 +107,8 @@ errand_spec_command(errand_spec *out_spec, const errand_command_config *config)
     state->plan.argv = list_copy(&tables, &texts, config->argv);
     state->plan.env = list_copy(&tables, &texts, env);
     if (config->cwd != NULL)
-        state->plan.cwd = errand__operation_copy(&texts, config->cwd, strlen(config->cwd) + 1);
+        state->plan.cwd =
+            errand__operation_copy(&texts, config->cwd, strlen(config->cwd) + 1);
     state->plan.search_path = search_path_of(state->plan.env);
     state->plan.input = errand__operation_copy(&texts, config->input, config->input_size);
     state->plan.input_size = config->input_size;
@@ -139,7 +140,8 @@ list_copy(errand__operation_cursor *table, errand__operation_cursor *text,
     size_t count = 0;
 
     for (; texts != NULL && texts[count] != NULL; count++)
-        copies[count] = errand__operation_copy(text, texts[count], strlen(texts[count]) + 1);
+        copies[count] =
+            errand__operation_copy(text, texts[count], strlen(texts[count]) + 1);
     copies[count] = NULL;
     table->at += (count + 1) * sizeof(char *);
     return copies;
@@ -205,7 +207,8 @@ supervise(watch *run)
         some = take_output(run, &run->child.err, &run->err) || some;
         if (some)
             run->quiet_at = run->exited ? now + quiet_ns : UINT64_MAX;
-        if (errand__operation_stop_asked(run->command->stop) || errand_job_cancelled(run->job))
+        if (errand__operation_stop_asked(run->command->stop) ||
+            errand_job_cancelled(run->job))
             end_it(run, ERRAND_OPERATION_STOPPED);
         if (run->code != 0 && !run->killed && (run->exited || now >= run->kill_at)) {
             errand__child_signal(&run->child, SIGKILL);
@@ -233,7 +236,8 @@ sleep_for_news(watch *run, uint64_t now)
         {.fd = run->child.out, .events = POLLIN},
         {.fd = run->child.err, .events = POLLIN},
         {.fd = run->exited ? -1 : run->child.pidfd, .events = POLLIN},
-        {.fd = told ? -1 : errand__operation_stop_fd(run->command->stop), .events = POLLIN},
+        {.fd = told ? -1 : errand__operation_stop_fd(run->command->stop),
+         .events = POLLIN},
     };
     uint64_t until = UINT64_MAX;
 
@@ -295,8 +299,9 @@ keep(watch *run, output *into, const char *bytes, size_t count)
         size_t room = into->room == 0 ? OUTPUT_FIRST : into->room;
         while (room - into->used < count)
             room *= 2;
-        char *wider = into->bytes == NULL ? errand__operation_block_alloc(room)
-                                          : errand__operation_block_grow(into->bytes, room);
+        char *wider = into->bytes == NULL
+                          ? errand__operation_block_alloc(room)
+                          : errand__operation_block_grow(into->bytes, room);
         if (wider == NULL) {
             end_it(run, errand__operation_no_memory(run->job, room));
             return false;
@@ -330,10 +335,11 @@ finish(watch *run, errand_payload *out_payload)
 
     bool reaped = errand__child_reap(&run->child, &status, &signal_number);
     if (code == ERRAND_OPERATION_STOPPED)
-        errand_job_fail(run->job, 0, signal_number, NULL,
-                        "'%s' was cancelled and %s %d; start it again if it is still wanted",
-                        name, signal_number != 0 ? "ended by signal" : "exited with status",
-                        signal_number != 0 ? signal_number : status);
+        errand_job_fail(
+            run->job, 0, signal_number, NULL,
+            "'%s' was cancelled and %s %d; start it again if it is still wanted", name,
+            signal_number != 0 ? "ended by signal" : "exited with status",
+            signal_number != 0 ? signal_number : status);
     if (code == 0 && !reaped)
         code = errand__operation_failed(run->job, ERRAND_OPERATION_LOST,
                                         "the exit status of '%s' was taken", name);
@@ -354,11 +360,9 @@ give(watch *run, int32_t status, int32_t signal_number, errand_payload *out_payl
     if (result == NULL)
         return errand__operation_no_memory(run->job, size);
     errand__operation_cursor cursor = {(char *)(result + 1)};
-    result->out =
-        (unsigned char *)errand__operation_copy(&cursor, out->bytes, out->used);
+    result->out = (unsigned char *)errand__operation_copy(&cursor, out->bytes, out->used);
     cursor.at++; /* the 0 behind it */
-    result->err =
-        (unsigned char *)errand__operation_copy(&cursor, err->bytes, err->used);
+    result->err = (unsigned char *)errand__operation_copy(&cursor, err->bytes, err->used);
     result->out_size = out->used;
     result->err_size = err->used;
     result->exit_status = status;

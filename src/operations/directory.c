@@ -78,8 +78,8 @@ errand_spec_stat_file(errand_spec *out_spec, const char *path, bool follow)
 const char *
 errand_file_kind_name(errand_file_kind kind)
 {
-    static const char *const kinds[] = {"other", "regular",    "directory", "link", "fifo",
-                                        "socket", "characters", "blocks"};
+    static const char *const kinds[] = {"other", "regular", "directory",  "link",
+                                        "fifo",  "socket",  "characters", "blocks"};
 
     return (unsigned)kind < sizeof kinds / sizeof kinds[0] ? kinds[kind] : kinds[0];
 }
@@ -110,9 +110,8 @@ list_run(errand_job *job, void *state, errand_payload *out_payload)
                                          dir->shown.text);
     DIR *stream = fdopendir(fd);
     if (stream == NULL) {
-        int32_t code = errand__operation_refused(job, errno, "fdopendir",
-                                                 "cannot read directory '%s'",
-                                                 dir->shown.text);
+        int32_t code = errand__operation_refused(
+            job, errno, "fdopendir", "cannot read directory '%s'", dir->shown.text);
         errand__operation_fd_close(&fd);
         return code;
     }
@@ -135,8 +134,8 @@ collect(errand_job *job, const dir_state *dir, DIR *stream, names *list)
         errno = 0;
         const struct dirent *entry = readdir(stream);
         if (entry == NULL && errno != 0)
-            return errand__operation_refused(job, errno, "getdents64",
-                                             "cannot read directory '%s'", dir->shown.text);
+            return errand__operation_refused(
+                job, errno, "getdents64", "cannot read directory '%s'", dir->shown.text);
         if (entry == NULL)
             return 0;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -223,7 +222,8 @@ stat_run(errand_job *job, void *state, errand_payload *out_payload)
     result->size = (uint64_t)status.st_size;
     result->mtime_ns =
         (int64_t)status.st_mtim.tv_sec * 1000000000 + (int64_t)status.st_mtim.tv_nsec;
-    errand__operation_payload(out_payload, &errand_file_stat_type, result, sizeof *result);
+    errand__operation_payload(out_payload, &errand_file_stat_type, result,
+                              sizeof *result);
     return 0;
 }
 

@@ -15,8 +15,8 @@ const char *
 errand_operation_code_name(int32_t job_code)
 {
     switch (job_code) {
-#define NAME(name, number, sentence)                                                          \
-    case number:                                                                              \
+#define NAME(name, number, sentence)                                                     \
+    case number:                                                                         \
         return #name;
         ERRAND_OPERATION_TABLE(NAME)
 #undef NAME

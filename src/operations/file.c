@@ -28,8 +28,8 @@ typedef struct file_state {
 
 static errand_status file_spec(errand_spec *out_spec, const char *path, const void *bytes,
                                size_t size, file_state **out_state);
-static errand_status write_spec(errand_spec *out_spec, const char *path, const void *bytes,
-                                size_t size, uint32_t mode, int flags);
+static errand_status write_spec(errand_spec *out_spec, const char *path,
+                                const void *bytes, size_t size, uint32_t mode, int flags);
 static int32_t open_regular(errand_job *job, const file_state *file, int *out_fd,
                             uint64_t *out_size);
 static int32_t refuse_irregular(errand_job *job, const file_state *file, mode_t mode);
@@ -46,12 +46,12 @@ static int32_t write_run(errand_job *job, void *state, errand_payload *out_paylo
 static int32_t write_all(errand_job *job, const file_state *file, int fd,
                          errand_file_written *done);
 
-#define FILE_JOB(type, text, body)                                                            \
-    static const errand_job_type type = {                                                     \
-        .struct_size = sizeof(errand_job_type),                                               \
-        .name = text,                                                                         \
-        .run = body,                                                                          \
-        .drop = errand__operation_block_free,                                                 \
+#define FILE_JOB(type, text, body)                                                       \
+    static const errand_job_type type = {                                                \
+        .struct_size = sizeof(errand_job_type),                                          \
+        .name = text,                                                                    \
+        .run = body,                                                                     \
+        .drop = errand__operation_block_free,                                            \
     }
 FILE_JOB(read_job, "read_file", read_run);
 FILE_JOB(hash_job, "hash_file", hash_run);
@@ -90,13 +90,14 @@ errand_spec_hash_file(errand_spec *out_spec, const char *path)
 }
 
 errand_status
-errand_spec_write_file(errand_spec *out_spec, const char *path, const void *bytes, size_t size,
-                       uint32_t mode)
+errand_spec_write_file(errand_spec *out_spec, const char *path, const void *bytes,
+                       size_t size, uint32_t mode)
 {
     ERRAND_REQUIRE_ARG(out_spec != NULL && path != NULL && path[0] != 0, ERRAND_EINVAL,
                        "out_spec or path is missing");
     ERRAND_REQUIRE_ARG(bytes != NULL || size == 0, ERRAND_EINVAL, "bytes is NULL");
-    ERRAND_REQUIRE_ARG(mode <= 07777, ERRAND_EINVAL, "mode has more than permission bits");
+    ERRAND_REQUIRE_ARG(mode <= 07777, ERRAND_EINVAL,
+                       "mode has more than permission bits");
     return write_spec(out_spec, path, bytes, size, mode, O_WRONLY | O_CREAT);
 }
 
@@ -107,7 +108,8 @@ errand_spec_append_file(errand_spec *out_spec, const char *path, const void *byt
     ERRAND_REQUIRE_ARG(out_spec != NULL && path != NULL && path[0] != 0, ERRAND_EINVAL,
                        "out_spec or path is missing");
     ERRAND_REQUIRE_ARG(bytes != NULL || size == 0, ERRAND_EINVAL, "bytes is NULL");
-    ERRAND_REQUIRE_ARG(mode <= 07777, ERRAND_EINVAL, "mode has more than permission bits");
+    ERRAND_REQUIRE_ARG(mode <= 07777, ERRAND_EINVAL,
+                       "mode has more than permission bits");
     return write_spec(out_spec, path, bytes, size, mode, O_WRONLY | O_CREAT | O_APPEND);
 }
 
@@ -185,9 +187,9 @@ refuse_irregular(errand_job *job, const file_state *file, mode_t mode)
                                          file->shown.text);
     return errand__operation_failed(job, ERRAND_OPERATION_NOT_REGULAR,
                                     "'%s' is a %s, not a file", file->shown.text,
-                                    S_ISFIFO(mode)    ? "fifo"
-                                    : S_ISSOCK(mode)  ? "socket"
-                                                      : "device");
+                                    S_ISFIFO(mode)   ? "fifo"
+                                    : S_ISSOCK(mode) ? "socket"
+                                                     : "device");
 }
 
 /* Reads until size bytes or the end; -1 and errno on failure. */
@@ -308,7 +310,8 @@ hash_run(errand_job *job, void *state, errand_payload *out_payload)
 }
 
 static int32_t
-hash_all(errand_job *job, const file_state *file, int fd, char *piece, errand_hash *out_hash)
+hash_all(errand_job *job, const file_state *file, int fd, char *piece,
+         errand_hash *out_hash)
 {
     XXH3_state_t mix;
 
@@ -347,10 +350,11 @@ write_run(errand_job *job, void *state, errand_payload *out_payload)
         code = write_all(job, file, fd, done);
     /* Some file systems report a full disk only here; EINTR says nothing about the bytes. */
     if (fd >= 0 && close(fd) != 0 && errno != EINTR && code == 0)
-        code = errand__operation_refused(job, errno, "close", "cannot finish writing '%s'",
-                                         file->shown.text);
+        code = errand__operation_refused(job, errno, "close",
+                                         "cannot finish writing '%s'", file->shown.text);
     if (code == 0)
-        errand__operation_payload(out_payload, &errand_file_written_type, done, sizeof *done);
+        errand__operation_payload(out_payload, &errand_file_written_type, done,
+                                  sizeof *done);
     else
         errand__operation_block_free(done);
     return code;

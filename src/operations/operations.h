@@ -11,7 +11,8 @@
 enum { OPERATION_PIECE = 1024 * 1024 }; /* bytes between two looks at the token */
 
 /* ---- blocks: memory that knows its size, for states and payloads (block.c) ------------- */
-void *errand__operation_block_alloc(size_t size); /* zeroed, 16-aligned; NULL without memory */
+void *
+errand__operation_block_alloc(size_t size); /* zeroed, 16-aligned; NULL without memory */
 /* Moves to a larger one; on NULL the old block is untouched. */
 void *errand__operation_block_grow(void *block, size_t new_size);
 void errand__operation_block_free(void *block); /* NULL-safe; the drop of most states */
@@ -20,7 +21,8 @@ void errand__operation_block_free(void *block); /* NULL-safe; the drop of most s
 typedef struct errand__operation_cursor {
     char *at;
 } errand__operation_cursor;
-char *errand__operation_copy(errand__operation_cursor *cursor, const void *bytes, size_t size);
+char *errand__operation_copy(errand__operation_cursor *cursor, const void *bytes,
+                             size_t size);
 
 /* ---- failures (failure.c) ---------------------------------------------------------------- */
 enum { OPERATION_SHOWN = 128 };
@@ -55,8 +57,8 @@ void errand__operation_fd_close(int *take_fd); /* -1 is none; keeps errno */
 /* ---- stop: how a cancel wakes a body that sleeps in poll (stop.c) ---------------------------- */
 typedef struct errand__stop errand__stop;
 extern const errand_hook_type errand__operation_stop_hook; /* hook_data: the stop */
-errand__stop *errand__operation_stop_create(void);         /* two holders: state and hook */
-void errand__operation_stop_let(errand__stop *stop);       /* one holder less; NULL-safe */
+errand__stop *errand__operation_stop_create(void);   /* two holders: state and hook */
+void errand__operation_stop_let(errand__stop *stop); /* one holder less; NULL-safe */
 /* A body's side.  begin: false if no descriptor could be made (errno).  asked: was it asked to
  * end, before or after begin?  fd: readable once it was.  end: nothing of it is left. */
 bool errand__operation_stop_begin(errand__stop *stop);
@@ -70,10 +72,12 @@ void errand__operation_spec_fill(errand_spec *out_spec, uint32_t kind,
 
 /* ---- payloads (payload.c) ------------------------------------------------------------------------ */
 /* own_block becomes the payload: size is what counts of it. */
-void errand__operation_payload(errand_payload *out_payload, const errand_payload_type *type,
-                               void *own_block, size_t size);
+void errand__operation_payload(errand_payload *out_payload,
+                               const errand_payload_type *type, void *own_block,
+                               size_t size);
 /* bytes of size behind a errand_file_bytes; the block has sizeof(errand_file_bytes) + size + 1. */
-void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block, size_t size);
+void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block,
+                                     size_t size);
 
 /* ---- children (child.c) ------------------------------------------------------------------------------ */
 /* What to run; everything is borrowed. */
@@ -86,12 +90,12 @@ typedef struct errand__child_plan {
     size_t input_size;
 } errand__child_plan;
 typedef struct errand__child {
-    int32_t pid; /* also its group; 0 = none */
+    int32_t pid;         /* also its group; 0 = none */
     int pidfd, out, err; /* -1 = none */
 } errand__child;
 /* Starts it; answers 0, or fails the job and answers the body's code.  asked stops it early. */
-int32_t errand__child_start(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
-                            errand__child *out_child);
+int32_t errand__child_start(errand_job *job, errand__stop *stop,
+                            const errand__child_plan *plan, errand__child *out_child);
 /* A signal to its whole group; nothing once somebody else has reaped it. */
 void errand__child_signal(const errand__child *child, int signal_number);
 /* Reaps it (it has ended, or will: waits), closes everything.  False: somebody else did. */

@@ -39,7 +39,8 @@ errand_audit_operations(errand_runtime *runtime)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        errand_status status = errand_audit_payload(runtime, rows[i].type, rows[i].digest);
+        errand_status status =
+            errand_audit_payload(runtime, rows[i].type, rows[i].digest);
         if (status != ERRAND_OK)
             return status;
     }

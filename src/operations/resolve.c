@@ -22,8 +22,10 @@ typedef struct resolve_state {
 } resolve_state;
 
 static int32_t resolve_run(errand_job *job, void *state, errand_payload *out_payload);
-static int32_t refuse(errand_job *job, const resolve_state *lookup, int answer, int error);
-static int32_t give(errand_job *job, const struct addrinfo *found, errand_payload *out_payload);
+static int32_t refuse(errand_job *job, const resolve_state *lookup, int answer,
+                      int error);
+static int32_t give(errand_job *job, const struct addrinfo *found,
+                    errand_payload *out_payload);
 static bool fill(errand_address *address, const struct addrinfo *from);
 static int by_value(const void *left, const void *right);
 
@@ -40,7 +42,8 @@ errand_spec_resolve(errand_spec *out_spec, const char *host, const char *service
 {
     ERRAND_REQUIRE_ARG(out_spec != NULL && host != NULL && host[0] != 0, ERRAND_EINVAL,
                        "out_spec or host is missing");
-    ERRAND_REQUIRE_ARG(service == NULL || service[0] != 0, ERRAND_EINVAL, "service is empty");
+    ERRAND_REQUIRE_ARG(service == NULL || service[0] != 0, ERRAND_EINVAL,
+                       "service is empty");
     size_t host_size = strlen(host) + 1;
     size_t service_size = service == NULL ? 0 : strlen(service) + 1;
     resolve_state *state =
@@ -96,13 +99,14 @@ refuse(errand_job *job, const resolve_state *lookup, int answer, int error)
                                         lookup->service, host);
     case EAI_AGAIN:
         return errand__operation_failed(job, ERRAND_OPERATION_AGAIN,
-                                        "the name server did not answer for host '%s'", host);
+                                        "the name server did not answer for host '%s'",
+                                        host);
     case EAI_MEMORY:
         return errand__operation_failed(job, ERRAND_OPERATION_MEMORY,
                                         "no memory to look up host '%s'", host);
     case EAI_SYSTEM:
-        return errand__operation_refused(job, error, "getaddrinfo", "cannot look up host '%s'",
-                                         host);
+        return errand__operation_refused(job, error, "getaddrinfo",
+                                         "cannot look up host '%s'", host);
     default:
         return errand__operation_failed(job, ERRAND_OPERATION_IO,
                                         "cannot look up host '%s' (resolver's answer %d)",

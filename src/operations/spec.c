@@ -89,7 +89,8 @@ static int32_t
 echo_run(errand_job *job, void *state, errand_payload *out_payload)
 {
     const echo_state *echo = state;
-    char *block = errand__operation_block_alloc(sizeof(errand_file_bytes) + echo->size + 1);
+    char *block =
+        errand__operation_block_alloc(sizeof(errand_file_bytes) + echo->size + 1);
 
     if (block == NULL)
         return errand__operation_no_memory(job, echo->size);

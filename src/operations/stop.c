@@ -76,7 +76,8 @@ void
 errand__operation_stop_let(errand__stop *stop)
 {
     /* Pairs: stop-let */
-    if (stop == NULL || atomic_fetch_sub_explicit(&stop->holders, 1, memory_order_acq_rel) > 1)
+    if (stop == NULL ||
+        atomic_fetch_sub_explicit(&stop->holders, 1, memory_order_acq_rel) > 1)
         return;
     errand__operation_fd_close(&stop->fd);
     errand__mem_free(NULL, stop, sizeof *stop);

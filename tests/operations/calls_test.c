@@ -99,9 +99,9 @@ carry(test_rig *rig, call_plan plan)
                      ERRAND_OK);
     rig_run(rig, &spec);
     rig_payload(rig, &errand_file_written_type);
-    assert_int_equal(
-        errand_spec_append_file(&spec, rig_path(rig, "f"), bytes + 200000, SIZE - 200000, 0),
-        ERRAND_OK);
+    assert_int_equal(errand_spec_append_file(&spec, rig_path(rig, "f"), bytes + 200000,
+                                             SIZE - 200000, 0),
+                     ERRAND_OK);
     rig_run(rig, &spec);
     const errand_file_written *written = rig_payload(rig, &errand_file_written_type);
     assert_int_equal(written->written, SIZE - 200000);
@@ -113,7 +113,8 @@ carry(test_rig *rig, call_plan plan)
     const errand_file_bytes *file = rig_payload(rig, &errand_file_bytes_type);
     assert_int_equal(file->size, SIZE);
     assert_memory_equal(file->bytes, bytes, SIZE);
-    assert_true(hash.value == errand_file_bytes_digest(file, sizeof *file)); /* XXH3 too */
+    assert_true(hash.value ==
+                errand_file_bytes_digest(file, sizeof *file)); /* XXH3 too */
     assert_int_equal(errand_spec_command(&spec, &config), ERRAND_OK);
     rig_run(rig, &spec);
     const errand_command_result *result = rig_payload(rig, &errand_command_result_type);
@@ -191,9 +192,12 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        rig_test(calls_that_are_cut_short_go_on),
-        rig_test(calls_that_are_interrupted_are_made_again),
-        rig_test_threads(a_cancel_ends_file_work_at_the_next_piece),
+        cmocka_unit_test_setup_teardown(calls_that_are_cut_short_go_on, rig_setup_manual,
+                                        rig_teardown),
+        cmocka_unit_test_setup_teardown(calls_that_are_interrupted_are_made_again,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_cancel_ends_file_work_at_the_next_piece,
+                                        rig_setup_threads, rig_teardown),
     };
     return test_group("operations/calls", tests, NULL, NULL);
 }

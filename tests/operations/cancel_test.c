@@ -24,14 +24,12 @@ assert_stopped(test_rig *rig)
 
 /* Starts a shell that writes its pids into the FIFO "begun" and then goes on; answers them. */
 static void
-start_shell(test_rig *rig, const char *text, uint64_t term_ns, errand_identity *out_identity,
-            int *out_pids, int count)
+start_shell(test_rig *rig, const char *text, uint64_t term_ns,
+            errand_identity *out_identity, int *out_pids, int count)
 {
     const char *argv[] = {"sh", "-c", text, NULL};
-    errand_command_config config = {.struct_size = sizeof config,
-                                    .argv = argv,
-                                    .cwd = rig->dir,
-                                    .term_ns = term_ns};
+    errand_command_config config = {
+        .struct_size = sizeof config, .argv = argv, .cwd = rig->dir, .term_ns = term_ns};
     const char *fifo = rig_path(rig, "begun");
     errand_spec spec;
 
@@ -103,8 +101,8 @@ a_command_that_ignores_the_request_is_killed(void **state)
     errand_identity identity;
     int pid;
 
-    start_shell(rig, "trap '' TERM; echo $$ > begun; while :; do :; done", 30000000, &identity,
-                &pid, 1);
+    start_shell(rig, "trap '' TERM; echo $$ > begun; while :; do :; done", 30000000,
+                &identity, &pid, 1);
     uint64_t before = errand_deadline_in(0);
     rig_cancel(rig, &identity);
     rig_await_end(rig);
@@ -122,8 +120,9 @@ a_command_may_clean_up_when_it_is_cancelled(void **state)
     struct stat status;
     int pid;
 
-    start_shell(rig, "trap 'echo > cleaned; exit 4' TERM; echo $$ > begun; "
-                     "while :; do sleep 0.01; done",
+    start_shell(rig,
+                "trap 'echo > cleaned; exit 4' TERM; echo $$ > begun; "
+                "while :; do sleep 0.01; done",
                 20000000000u, &identity, &pid, 1);
     rig_cancel(rig, &identity);
     rig_await_end(rig);
@@ -151,12 +150,19 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        rig_test_threads(a_sleep_ends_when_it_is_cancelled),
-        rig_test_threads(a_sleep_that_nobody_cancels_lasts_as_long_as_it_should),
-        rig_test_threads(a_cancelled_command_takes_its_whole_group_along),
-        rig_test_threads(a_command_that_ignores_the_request_is_killed),
-        rig_test_threads(a_command_may_clean_up_when_it_is_cancelled),
-        rig_test_threads(a_deadline_ends_a_command),
+        cmocka_unit_test_setup_teardown(a_sleep_ends_when_it_is_cancelled,
+                                        rig_setup_threads, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_sleep_that_nobody_cancels_lasts_as_long_as_it_should, rig_setup_threads,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(a_cancelled_command_takes_its_whole_group_along,
+                                        rig_setup_threads, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_command_that_ignores_the_request_is_killed,
+                                        rig_setup_threads, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_command_may_clean_up_when_it_is_cancelled,
+                                        rig_setup_threads, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_deadline_ends_a_command, rig_setup_threads,
+                                        rig_teardown),
     };
     return test_group("operations/cancel", tests, NULL, NULL);
 }

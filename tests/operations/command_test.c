@@ -112,9 +112,10 @@ what_cannot_be_run_is_named(void **state)
 
     assert_null(run(rig, &config));
     rig_assert_failed(rig, ERRAND_OPERATION_NOT_FOUND, ENOENT);
-    assert_string_equal(rig->result.message,
-                        "cannot find command 'errand-no-such-command' in PATH: No such file "
-                        "or directory; check the name");
+    assert_string_equal(
+        rig->result.message,
+        "cannot find command 'errand-no-such-command' in PATH: No such file "
+        "or directory; check the name");
     const char *slash[] = {"./errand-no-such-command", NULL};
     config.argv = slash;
     assert_null(run(rig, &config));
@@ -182,50 +183,12 @@ everything_is_copied_when_the_spec_is_made(void **state)
     unsetenv("ERRAND_WORD");
 }
 
-/* C-G3 */
-static void
-a_command_has_default_signals_and_no_descriptors_of_the_host(void **state)
-{
-    sigset_t all, before;
-    int leaked = open("/dev/null", O_RDONLY);
-    int high = fcntl(leaked, F_DUPFD, 100);
-
-    assert_true(leaked > 2 && high >= 100);
-    signal(SIGPIPE, SIG_IGN);
-    sigfillset(&all);
-    sigdelset(&all, SIGALRM); /* the watchdog's */
-    sigprocmask(SIG_BLOCK, &all, &before);
-    const errand_command_result *result = shell(
-        *state, "grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d '\\t\\n'; echo $(ls "
-                "/proc/self/fd)");
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    close(leaked);
-    close(high);
-    /* 3 is ls's own */
-    assert_string_equal((const char *)result->out,
-                        "SigBlk:0000000000000000SigIgn:00000000000000000 1 2 3\n");
-}
-
-static void
-a_command_leads_a_group_of_its_own(void **state)
-{
-    int pid, parent, group;
-    char name[64], letter;
-    const errand_command_result *result = shell(*state, "read a < /proc/$$/stat; echo $a");
-
-    assert_int_equal(sscanf((const char *)result->out, "%d %63s %c %d %d", &pid, name, &letter,
-                            &parent, &group),
-                     5);
-    assert_int_equal(group, pid);
-    assert_int_equal(parent, getpid());
-}
-
 static void
 too_much_output_ends_the_command(void **state)
 {
     test_rig *rig = *state;
-    const char *argv[] = {"sh", "-c", "trap '' TERM PIPE; while :; do echo yes; done", NULL};
+    const char *argv[] = {"sh", "-c", "trap '' TERM PIPE; while :; do echo yes; done",
+                          NULL};
     errand_command_config config = {
         .argv = argv, .output_max = 100000, .term_ns = 20000000};
 
@@ -285,71 +248,6 @@ outputs_that_are_closed_early_do_not_end_the_command(void **state)
 }
 
 static void
-a_stolen_exit_status_is_a_failure_that_says_so(void **state)
-{
-    test_rig *rig = *state;
-    const char *argv[] = {"true", NULL};
-    errand_command_config config = {.argv = argv};
-
-    signal(SIGCHLD, SIG_IGN);
-    assert_null(run(rig, &config));
-    signal(SIGCHLD, SIG_DFL);
-    rig_assert_failed(rig, ERRAND_OPERATION_LOST, 0);
-    rig_assert_says(rig, "do not ignore SIGCHLD");
-}
-
-static void
-ignore(int signal_number)
-{
-    (void)signal_number;
-}
-
-/* C-G7 */
-static void
-a_storm_of_signals_changes_no_result(void **state)
-{
-    const struct itimerval storm = {{0, 1000}, {0, 1000}}, calm = {{0, 0}, {0, 0}};
-    struct sigaction action = {.sa_handler = ignore}, before;
-
-    assert_int_equal(sigaction(SIGVTALRM, &action, &before), 0);
-    assert_int_equal(setitimer(ITIMER_VIRTUAL, &storm, NULL), 0);
-    struct sigaction usual;
-    assert_int_equal(sigaction(SIGCHLD, &action, &usual), 0);
-    for (int i = 0; i < 20; i++) {
-        const errand_command_result *result =
-            shell(*state, "head -c 200000 /dev/zero; kill -CHLD $PPID; sleep 0.002; exit 5");
-        assert_int_equal(result->out_size, 200000);
-        assert_int_equal(result->exit_status, 5);
-    }
-    assert_int_equal(setitimer(ITIMER_VIRTUAL, &calm, NULL), 0);
-    assert_int_equal(sigaction(SIGCHLD, &usual, NULL), 0);
-    assert_int_equal(sigaction(SIGVTALRM, &before, NULL), 0);
-}
-
-static void
-a_host_without_standard_descriptors_gets_its_outputs_too(void **state)
-{
-    int kept[3];
-
-    for (int i = 0; i < 3; i++) {
-        kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
-        close(i);
-    }
-    const char *argv[] = {"sh", "-c", "cat; echo err >&2", NULL};
-    errand_command_config config = {.argv = argv, .input = "in", .input_size = 2};
-    const errand_command_result *result = run(*state, &config);
-    bool taken = fcntl(0, F_GETFD) >= 0 || fcntl(1, F_GETFD) >= 0 || fcntl(2, F_GETFD) >= 0;
-    for (int i = 0; i < 3; i++) {
-        dup2(kept[i], i);
-        close(kept[i]);
-    }
-    assert_false(taken);
-    assert_non_null(result);
-    assert_string_equal((const char *)result->out, "in");
-    assert_string_equal((const char *)result->err, "err\n");
-}
-
-static void
 a_config_without_a_command_is_refused(void **state)
 {
     const char *none[] = {NULL}, *empty[] = {"", NULL}, *fine[] = {"true", NULL};
@@ -380,24 +278,39 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        rig_test(both_outputs_and_the_exit_status_come_back),
-        rig_test(an_end_by_signal_is_told_apart_from_an_exit_status),
-        rig_test(input_and_output_larger_than_any_pipe_do_not_wait_for_each_other),
-        rig_test(input_that_nobody_reads_hurts_nobody),
-        rig_test(what_cannot_be_run_is_named),
-        rig_test(directory_and_environment_are_those_that_were_given),
-        rig_test(everything_is_copied_when_the_spec_is_made),
-        rig_test(a_command_has_default_signals_and_no_descriptors_of_the_host),
-        rig_test(a_command_leads_a_group_of_its_own),
-        rig_test(too_much_output_ends_the_command),
-        rig_test(a_descendant_that_keeps_the_outputs_is_not_waited_for),
-        rig_test(what_a_descendant_writes_shortly_after_the_end_is_read),
-        rig_test(a_descendant_that_writes_for_ever_is_read_for_a_while),
-        rig_test(outputs_that_are_closed_early_do_not_end_the_command),
-        rig_test(a_stolen_exit_status_is_a_failure_that_says_so),
-        rig_test(a_storm_of_signals_changes_no_result),
-        rig_test(a_host_without_standard_descriptors_gets_its_outputs_too),
-        rig_test(a_config_without_a_command_is_refused),
+        cmocka_unit_test_setup_teardown(both_outputs_and_the_exit_status_come_back,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            an_end_by_signal_is_told_apart_from_an_exit_status, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            input_and_output_larger_than_any_pipe_do_not_wait_for_each_other,
+            rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(input_that_nobody_reads_hurts_nobody,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_run_is_named, rig_setup_manual,
+                                        rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            directory_and_environment_are_those_that_were_given, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(everything_is_copied_when_the_spec_is_made,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(too_much_output_ends_the_command,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_descendant_that_keeps_the_outputs_is_not_waited_for, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            what_a_descendant_writes_shortly_after_the_end_is_read, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_descendant_that_writes_for_ever_is_read_for_a_while, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            outputs_that_are_closed_early_do_not_end_the_command, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(a_config_without_a_command_is_refused,
+                                        rig_setup_manual, rig_teardown),
     };
     return test_group("operations/command", tests, NULL, NULL);
 }

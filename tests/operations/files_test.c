@@ -54,7 +54,8 @@ a_file_of_any_size_is_read_byte_by_byte(void **state)
         unsigned char *bytes = pattern(sizes[i]);
         errand_spec spec;
         rig_put(rig, "read", bytes, sizes[i]);
-        assert_int_equal(errand_spec_read_file(&spec, rig_path(rig, "read"), 0), ERRAND_OK);
+        assert_int_equal(errand_spec_read_file(&spec, rig_path(rig, "read"), 0),
+                         ERRAND_OK);
         rig_run(rig, &spec);
         const errand_file_bytes *file = rig_payload(rig, &errand_file_bytes_type);
         assert_int_equal(file->size, sizes[i]);
@@ -120,7 +121,8 @@ what_is_no_regular_file_is_refused_at_once(void **state)
     assert_int_equal(errand_spec_read_file(&specs[0], fifo, 0), ERRAND_OK);
     assert_int_equal(errand_spec_hash_file(&specs[1], fifo), ERRAND_OK);
     assert_int_equal(errand_spec_write_file(&specs[2], fifo, "x", 1, 0), ERRAND_OK);
-    assert_int_equal(errand_spec_append_file(&specs[3], "/dev/full", "x", 1, 0), ERRAND_OK);
+    assert_int_equal(errand_spec_append_file(&specs[3], "/dev/full", "x", 1, 0),
+                     ERRAND_OK);
     for (int i = 0; i < 4; i++) {
         rig_run(rig, &specs[i]);
         rig_assert_failed(rig, ERRAND_OPERATION_NOT_REGULAR, 0);
@@ -163,7 +165,8 @@ writing_makes_the_file_hold_exactly_these_bytes(void **state)
     mode_t mask = umask(0027);
 
     assert_int_equal(
-        errand_spec_write_file(&spec, rig_path(rig, "made"), bytes, 3000000, 0666), ERRAND_OK);
+        errand_spec_write_file(&spec, rig_path(rig, "made"), bytes, 3000000, 0666),
+        ERRAND_OK);
     rig_run(rig, &spec);
     umask(mask);
     const errand_file_written *done = rig_payload(rig, &errand_file_written_type);
@@ -172,8 +175,9 @@ writing_makes_the_file_hold_exactly_these_bytes(void **state)
     assert_int_equal(stat(rig_path(rig, "made"), &status), 0);
     assert_int_equal(status.st_mode & 07777, 0640);
 
-    assert_int_equal(errand_spec_write_file(&spec, rig_path(rig, "made"), "short", 5, 0600),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_spec_write_file(&spec, rig_path(rig, "made"), "short", 5, 0600),
+        ERRAND_OK);
     rig_run(rig, &spec);
     rig_payload(rig, &errand_file_written_type);
     assert_file(rig, "made", "short", 5);
@@ -208,8 +212,9 @@ a_write_that_is_cut_short_goes_on_and_then_says_how_far_it_came(void **state)
     limit.rlim_cur = 1500000;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_int_equal(errand_spec_write_file(&spec, rig_path(rig, "cut"), bytes, 3000000, 0),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_spec_write_file(&spec, rig_path(rig, "cut"), bytes, 3000000, 0),
+        ERRAND_OK);
     rig_run(rig, &spec);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, SIG_DFL);
@@ -230,7 +235,8 @@ a_hash_is_that_of_the_bytes_over_several_pieces(void **state)
         unsigned char *bytes = pattern(sizes[i]);
         errand_spec spec;
         rig_put(rig, "hashed", bytes, sizes[i]);
-        assert_int_equal(errand_spec_hash_file(&spec, rig_path(rig, "hashed")), ERRAND_OK);
+        assert_int_equal(errand_spec_hash_file(&spec, rig_path(rig, "hashed")),
+                         ERRAND_OK);
         rig_run(rig, &spec);
         const errand_hash *hash = rig_payload(rig, &errand_hash_type);
         assert_int_equal(hash->size, sizes[i]);
@@ -263,7 +269,8 @@ signals_that_interrupt_calls_change_no_result(void **state)
             ERRAND_OK);
         rig_run(rig, &spec);
         rig_payload(rig, &errand_file_written_type);
-        assert_int_equal(errand_spec_read_file(&spec, rig_path(rig, "storm"), 0), ERRAND_OK);
+        assert_int_equal(errand_spec_read_file(&spec, rig_path(rig, "storm"), 0),
+                         ERRAND_OK);
         rig_run(rig, &spec);
         const errand_file_bytes *file = rig_payload(rig, &errand_file_bytes_type);
         assert_int_equal(file->size, 2000000);
@@ -282,7 +289,8 @@ memory_that_is_refused_to_a_body_is_its_failure(void **state)
     errand_identity identity;
 
     rig_put(rig, "small", "x", 1);
-    assert_int_equal(errand_spec_read_file(&specs[0], rig_path(rig, "small"), 0), ERRAND_OK);
+    assert_int_equal(errand_spec_read_file(&specs[0], rig_path(rig, "small"), 0),
+                     ERRAND_OK);
     assert_int_equal(errand_spec_hash_file(&specs[1], rig_path(rig, "small")), ERRAND_OK);
     assert_int_equal(errand_spec_list_dir(&specs[2], rig->dir, 0), ERRAND_OK);
     for (int i = 0; i < 3; i++) {
@@ -317,18 +325,32 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        rig_test(a_file_of_any_size_is_read_byte_by_byte),
-        rig_test(a_file_that_hides_its_size_is_read_to_its_end),
-        rig_test(a_missing_file_is_named_with_errno_and_call),
-        rig_test(a_long_path_is_cut_in_messages_before_the_mend_is),
-        rig_test(what_is_no_regular_file_is_refused_at_once),
-        rig_test(a_file_beyond_the_limit_is_refused_also_when_it_hides_its_size),
-        rig_test(writing_makes_the_file_hold_exactly_these_bytes),
-        rig_test(a_write_that_is_cut_short_goes_on_and_then_says_how_far_it_came),
-        rig_test(a_hash_is_that_of_the_bytes_over_several_pieces),
-        rig_test(signals_that_interrupt_calls_change_no_result),
-        rig_test(memory_that_is_refused_to_a_body_is_its_failure),
-        rig_test(an_empty_or_missing_argument_is_refused),
+        cmocka_unit_test_setup_teardown(a_file_of_any_size_is_read_byte_by_byte,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_file_that_hides_its_size_is_read_to_its_end,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_missing_file_is_named_with_errno_and_call,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_long_path_is_cut_in_messages_before_the_mend_is,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_regular_file_is_refused_at_once,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_file_beyond_the_limit_is_refused_also_when_it_hides_its_size,
+            rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(writing_makes_the_file_hold_exactly_these_bytes,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_write_that_is_cut_short_goes_on_and_then_says_how_far_it_came,
+            rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_hash_is_that_of_the_bytes_over_several_pieces,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(signals_that_interrupt_calls_change_no_result,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(memory_that_is_refused_to_a_body_is_its_failure,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(an_empty_or_missing_argument_is_refused,
+                                        rig_setup_manual, rig_teardown),
     };
     return test_group("operations/files", tests, NULL, NULL);
 }

@@ -19,8 +19,9 @@ list(test_rig *rig, const char *path, size_t max)
 
     assert_int_equal(errand_spec_list_dir(&spec, path, max), ERRAND_OK);
     rig_run(rig, &spec);
-    return rig->result.outcome == ERRAND_COMPLETED ? rig_payload(rig, &errand_dir_list_type)
-                                                   : NULL;
+    return rig->result.outcome == ERRAND_COMPLETED
+               ? rig_payload(rig, &errand_dir_list_type)
+               : NULL;
 }
 
 static const errand_addresses *
@@ -30,8 +31,9 @@ resolve(test_rig *rig, const char *host, const char *service)
 
     assert_int_equal(errand_spec_resolve(&spec, host, service, 0), ERRAND_OK);
     rig_run(rig, &spec);
-    return rig->result.outcome == ERRAND_COMPLETED ? rig_payload(rig, &errand_addresses_type)
-                                                   : NULL;
+    return rig->result.outcome == ERRAND_COMPLETED
+               ? rig_payload(rig, &errand_addresses_type)
+               : NULL;
 }
 
 static void
@@ -53,9 +55,9 @@ a_directory_is_listed_by_bytes_with_kinds(void **state)
         const char *name;
         errand_file_kind kind;
     } expected[] = {
-        {".hidden", ERRAND_FILE_REGULAR}, {"B", ERRAND_FILE_DIRECTORY},
-        {"a", ERRAND_FILE_REGULAR},       {"fifo", ERRAND_FILE_FIFO},
-        {"link", ERRAND_FILE_LINK},       {"sock", ERRAND_FILE_SOCKET},
+        {".hidden", ERRAND_FILE_REGULAR},  {"B", ERRAND_FILE_DIRECTORY},
+        {"a", ERRAND_FILE_REGULAR},        {"fifo", ERRAND_FILE_FIFO},
+        {"link", ERRAND_FILE_LINK},        {"sock", ERRAND_FILE_SOCKET},
         {"\xc3\xa4", ERRAND_FILE_REGULAR}, {"\xff", ERRAND_FILE_REGULAR},
     };
     const size_t count = sizeof expected / sizeof expected[0];
@@ -169,7 +171,8 @@ status_follows_links_only_when_asked(void **state)
     rig_run(rig, &spec);
     found = rig_payload(rig, &errand_file_stat_type);
     assert_int_equal(found->kind, ERRAND_FILE_LINK);
-    assert_int_equal(errand_spec_stat_file(&spec, rig_path(rig, "target/x"), true), ERRAND_OK);
+    assert_int_equal(errand_spec_stat_file(&spec, rig_path(rig, "target/x"), true),
+                     ERRAND_OK);
     rig_run(rig, &spec);
     rig_assert_failed(rig, ERRAND_OPERATION_NOT_DIRECTORY, ENOTDIR);
     assert_string_equal(rig->result.system_call, "stat");
@@ -204,7 +207,8 @@ addresses_are_sorted_and_each_is_there_once(void **state)
     assert_non_null(found);
     assert_true(found->count >= 1);
     for (size_t i = 1; i < found->count; i++) {
-        const errand_address *one = &found->addresses[i - 1], *next = &found->addresses[i];
+        const errand_address *one = &found->addresses[i - 1],
+                             *next = &found->addresses[i];
         assert_true(one->family < next->family ||
                     (one->family == next->family &&
                      memcmp(one->bytes, next->bytes, sizeof one->bytes) < 0));
@@ -227,7 +231,6 @@ an_unknown_host_or_service_is_a_failure_that_names_it(void **state)
     rig_assert_says(rig, "no service 'no-such-service'");
 }
 
-/* O12 */
 static void
 a_lookup_is_quarantined_with_a_bound(void **state)
 {
@@ -251,16 +254,27 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        rig_test(a_directory_is_listed_by_bytes_with_kinds),
-        rig_test(devices_are_told_apart),
-        rig_test(a_large_directory_is_listed_whole_or_refused),
-        rig_test(what_is_no_directory_is_refused),
-        rig_test(no_descriptor_lands_on_a_standard_number),
-        rig_test(status_follows_links_only_when_asked),
-        rig_test(a_numeric_host_gives_its_one_address),
-        rig_test(addresses_are_sorted_and_each_is_there_once),
-        rig_test(an_unknown_host_or_service_is_a_failure_that_names_it),
-        rig_test(a_lookup_is_quarantined_with_a_bound),
+        cmocka_unit_test_setup_teardown(a_directory_is_listed_by_bytes_with_kinds,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(devices_are_told_apart, rig_setup_manual,
+                                        rig_teardown),
+        cmocka_unit_test_setup_teardown(a_large_directory_is_listed_whole_or_refused,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_directory_is_refused, rig_setup_manual,
+                                        rig_teardown),
+        cmocka_unit_test_setup_teardown(no_descriptor_lands_on_a_standard_number,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(status_follows_links_only_when_asked,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_numeric_host_gives_its_one_address,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(addresses_are_sorted_and_each_is_there_once,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            an_unknown_host_or_service_is_a_failure_that_names_it, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(a_lookup_is_quarantined_with_a_bound,
+                                        rig_setup_manual, rig_teardown),
     };
     return test_group("operations/names", tests, NULL, NULL);
 }

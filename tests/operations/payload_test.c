@@ -35,7 +35,8 @@ static void
 a_digest_depends_on_contents_and_not_on_places(void **state)
 {
     char first[] = "abc", second[] = "abc";
-    errand_file_bytes one = {(unsigned char *)first, 3}, two = {(unsigned char *)second, 3};
+    errand_file_bytes one = {(unsigned char *)first, 3},
+                      two = {(unsigned char *)second, 3};
 
     (void)state;
     assert_true(errand_file_bytes_digest(&one, 0) == errand_file_bytes_digest(&two, 0));
@@ -45,7 +46,8 @@ a_digest_depends_on_contents_and_not_on_places(void **state)
     two.size = 2;
     assert_true(errand_file_bytes_digest(&one, 0) != errand_file_bytes_digest(&two, 0));
     errand_file_written five = {5}, six = {6};
-    assert_true(errand_file_written_digest(&five, 8) != errand_file_written_digest(&six, 8));
+    assert_true(errand_file_written_digest(&five, 8) !=
+                errand_file_written_digest(&six, 8));
     errand_hash hash = {1, 2}, value = {3, 2}, size = {1, 3};
     assert_true(errand_hash_digest(&hash, 0) != errand_hash_digest(&value, 0));
     assert_true(errand_hash_digest(&hash, 0) != errand_hash_digest(&size, 0));
@@ -67,9 +69,9 @@ a_digest_of_a_list_sees_names_kinds_and_where_names_end(void **state)
     lists[4] = (errand_dir_list){entries[0], 1};
     for (int i = 0; i < 5; i++)
         for (int j = 0; j < 5; j++)
-            assert_int_equal(
-                errand_dir_list_digest(&lists[i], 0) == errand_dir_list_digest(&lists[j], 0),
-                i == j);
+            assert_int_equal(errand_dir_list_digest(&lists[i], 0) ==
+                                 errand_dir_list_digest(&lists[j], 0),
+                             i == j);
 }
 
 static void
@@ -88,10 +90,12 @@ a_digest_of_a_status_leaves_out_what_no_two_runs_share(void **state)
     assert_true(errand_file_stat_digest(&file, 0) != errand_file_stat_digest(&other, 0));
     errand_file_stat directory = file, larger;
     directory.kind = ERRAND_FILE_DIRECTORY;
-    assert_true(errand_file_stat_digest(&file, 0) != errand_file_stat_digest(&directory, 0));
+    assert_true(errand_file_stat_digest(&file, 0) !=
+                errand_file_stat_digest(&directory, 0));
     larger = directory;
     larger.size = 4096;
-    assert_true(errand_file_stat_digest(&larger, 0) == errand_file_stat_digest(&directory, 0));
+    assert_true(errand_file_stat_digest(&larger, 0) ==
+                errand_file_stat_digest(&directory, 0));
 }
 
 static void
@@ -109,7 +113,8 @@ a_digest_of_addresses_sees_each_field_but_the_scope(void **state)
     changed[4].bytes[0] = 2;
     for (int i = 0; i < 5; i++) {
         errand_addresses other = {&changed[i], 1};
-        assert_int_equal(errand_addresses_digest(&one, 0) == errand_addresses_digest(&other, 0),
+        assert_int_equal(errand_addresses_digest(&one, 0) ==
+                             errand_addresses_digest(&other, 0),
                          i == 0);
     }
 }
@@ -117,10 +122,12 @@ a_digest_of_addresses_sees_each_field_but_the_scope(void **state)
 static void
 a_digest_of_a_command_sees_each_field(void **state)
 {
-    const unsigned char *ab = (const unsigned char *)"ab", *c = (const unsigned char *)"c";
+    const unsigned char *ab = (const unsigned char *)"ab",
+                        *c = (const unsigned char *)"c";
     const errand_command_result results[] = {
-        {ab, c, 2, 1, 0, 0}, {ab, c, 2, 1, 1, 0},  {ab, c, 2, 1, -1, 9}, {ab, c, 1, 1, 0, 0},
-        {c, ab, 1, 2, 0, 0}, {ab, c, 2, 0, 0, 0}, {ab, c, 2, 1, -1, 15},
+        {ab, c, 2, 1, 0, 0},   {ab, c, 2, 1, 1, 0}, {ab, c, 2, 1, -1, 9},
+        {ab, c, 1, 1, 0, 0},   {c, ab, 1, 2, 0, 0}, {ab, c, 2, 0, 0, 0},
+        {ab, c, 2, 1, -1, 15},
     };
     const size_t count = sizeof results / sizeof results[0];
 
@@ -181,8 +188,8 @@ an_abandoned_spec_leaves_nothing_and_may_be_abandoned_again(void **state)
         assert_int_equal(make(i, &spec), ERRAND_OK);
         assert_int_equal(errand_testing_live_bytes() > before, i < 10);
         assert_int_equal(spec.struct_size, sizeof spec);
-        assert_int_equal(spec.kind >= ERRAND_KIND_NOTHING && spec.kind <= ERRAND_KIND_COMMAND,
-                         true);
+        assert_int_equal(
+            spec.kind >= ERRAND_KIND_NOTHING && spec.kind <= ERRAND_KIND_COMMAND, true);
         errand_spec_abandon(&spec);
         assert_int_equal(errand_testing_live_bytes(), before);
         assert_int_equal(spec.kind, 0);
@@ -222,7 +229,8 @@ static void
 codes_have_names(void **state)
 {
     (void)state;
-    assert_string_equal(errand_operation_code_name(ERRAND_OPERATION_NOT_FOUND), "NOT_FOUND");
+    assert_string_equal(errand_operation_code_name(ERRAND_OPERATION_NOT_FOUND),
+                        "NOT_FOUND");
     assert_string_equal(errand_operation_code_name(ERRAND_OPERATION_IO), "IO");
     assert_string_equal(errand_operation_code_name(0), "unknown");
     assert_string_equal(errand_operation_code_name(16), "unknown");
@@ -242,16 +250,28 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        rig_test(bytes_are_echoed),
-        rig_test(a_digest_depends_on_contents_and_not_on_places),
-        rig_test(a_digest_of_a_list_sees_names_kinds_and_where_names_end),
-        rig_test(a_digest_of_a_status_leaves_out_what_no_two_runs_share),
-        rig_test(a_digest_of_addresses_sees_each_field_but_the_scope),
-        rig_test(a_digest_of_a_command_sees_each_field),
-        rig_test(an_abandoned_spec_leaves_nothing_and_may_be_abandoned_again),
-        rig_test(memory_that_is_refused_to_a_spec_changes_nothing),
-        rig_test(codes_have_names),
-        rig_test(the_audit_takes_every_type),
+        cmocka_unit_test_setup_teardown(bytes_are_echoed, rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_digest_depends_on_contents_and_not_on_places,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_digest_of_a_list_sees_names_kinds_and_where_names_end, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_digest_of_a_status_leaves_out_what_no_two_runs_share, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_digest_of_addresses_sees_each_field_but_the_scope, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(a_digest_of_a_command_sees_each_field,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            an_abandoned_spec_leaves_nothing_and_may_be_abandoned_again, rig_setup_manual,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(memory_that_is_refused_to_a_spec_changes_nothing,
+                                        rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(codes_have_names, rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(the_audit_takes_every_type, rig_setup_manual,
+                                        rig_teardown),
     };
     return test_group("operations/payload", tests, NULL, NULL);
 }

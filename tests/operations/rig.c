@@ -46,7 +46,8 @@ setup(void **state, bool threads)
                              : errand_manual_create(&manual, &made->executor),
                      ERRAND_OK);
     assert_int_equal(errand_runtime_create(NULL, &made->runtime), ERRAND_OK);
-    assert_int_equal(errand_attach(made->runtime, made->executor, 0, &made->lease), ERRAND_OK);
+    assert_int_equal(errand_attach(made->runtime, made->executor, 0, &made->lease),
+                     ERRAND_OK);
     *state = made;
     return 0;
 }
@@ -59,7 +60,8 @@ rig_teardown(void **state)
     char command[128];
 
     clear(done);
-    assert_int_equal(errand_runtime_shutdown(&done->runtime, errand_deadline_in(30000000000u),
+    assert_int_equal(errand_runtime_shutdown(&done->runtime,
+                                             errand_deadline_in(30000000000u),
                                              ERRAND_SHUTDOWN_QUIET, &report),
                      ERRAND_OK);
     assert_true(report.clean);
@@ -96,7 +98,8 @@ rig_cancel(test_rig *rig, const errand_identity *identity)
     errand_cancel_answer answer;
 
     assert_int_equal(
-        errand_cancel(rig->runtime, identity, ERRAND_REASON_EXPLICIT, &answer), ERRAND_OK);
+        errand_cancel(rig->runtime, identity, ERRAND_REASON_EXPLICIT, &answer),
+        ERRAND_OK);
     assert_int_equal(answer, ERRAND_CANCEL_RUNNING);
 }
 

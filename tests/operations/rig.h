@@ -6,7 +6,7 @@
  *     assert_int_equal(errand_spec_echo(&spec, "hi", 2), ERRAND_OK);
  *     rig_run(rig, &spec);                     to its end; rig->result says how
  *
- * Each test has its own; teardown finds what is left: operations, bytes, descriptors, child
+ * Each test has its own (cmocka_unit_test_setup_teardown); teardown finds what is left: operations, bytes, descriptors, child
  * processes. */
 #include "errand/executor.h"
 #include "errand/operations.h"
@@ -34,8 +34,6 @@ typedef struct test_rig {
     int64_t bytes; /* live before */
 } test_rig;
 
-#define rig_test(f)         cmocka_unit_test_setup_teardown(f, rig_setup_manual, rig_teardown)
-#define rig_test_threads(f) cmocka_unit_test_setup_teardown(f, rig_setup_threads, rig_teardown)
 int rig_setup_manual(void **state);
 int rig_setup_threads(void **state);
 int rig_teardown(void **state);
