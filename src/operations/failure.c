@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* failure: how a body says what went wrong: cause, then mend.
+ *
+ * Design notes: messages may be cut at 255 bytes, so names in them are cut first; the text of
+ * an errno is the untranslated one, so that a message does not depend on the locale. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include "operations/operations.h"
+
+static const char *mend(int32_t code);
+static const char *error_text(int error);
+
+const char *
+errand_operation_code_name(int32_t job_code)
+{
+    switch (job_code) {
+#define NAME(name, number, sentence)                                                     \
+    case number:                                                                         \
+        return #name;
+        ERRAND_OPERATION_TABLE(NAME)
+#undef NAME
+    }
+    return "unknown";
+}
+
+errand__operation_shown
+errand__operation_show(const char *name)
+{
+    errand__operation_shown shown;
+
+    errand__text_format(shown.text, sizeof shown.text, "%s", name);
+    return shown;
+}
+
+int32_t
+errand__operation_code(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return ERRAND_OPERATION_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return ERRAND_OPERATION_PERMISSION;
+    case EISDIR:
+        return ERRAND_OPERATION_IS_DIRECTORY;
+    case ENOTDIR:
+        return ERRAND_OPERATION_NOT_DIRECTORY;
+    case ENXIO:
+    case ENODEV:
+        return ERRAND_OPERATION_NOT_REGULAR;
+    case EFBIG:
+        return ERRAND_OPERATION_TOO_LARGE;
+    case ENOSPC:
+    case EDQUOT:
+        return ERRAND_OPERATION_NO_SPACE;
+    case EMFILE:
+    case ENFILE:
+        return ERRAND_OPERATION_LIMIT;
+    case ENOMEM:
+        return ERRAND_OPERATION_MEMORY;
+    case ENOEXEC:
+        return ERRAND_OPERATION_EXEC;
+    case EAGAIN:
+    case ETXTBSY:
+        return ERRAND_OPERATION_AGAIN;
+    default:
+        return ERRAND_OPERATION_IO;
+    }
+}
+
+int32_t
+errand__operation_refused(errand_job *job, int error, const char *system_call,
+                          const char *format, ...)
+{
+    char text[256];
+    int32_t code = errand__operation_code(error);
+    va_list arguments;
+
+    va_start(arguments, format);
+    errand__text_vformat(text, sizeof text, format, arguments);
+    va_end(arguments);
+    errand_job_fail(job, error, 0, system_call, "%s: %s; %s", text, error_text(error),
+                    mend(code));
+    return code;
+}
+
+int32_t
+errand__operation_refused_as(errand_job *job, int32_t code, int error,
+                             const char *system_call, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    errand__text_vformat(text, sizeof text, format, arguments);
+    va_end(arguments);
+    errand_job_fail(job, error, 0, system_call, "%s: %s; %s", text, error_text(error),
+                    mend(code));
+    return code;
+}
+
+int32_t
+errand__operation_failed(errand_job *job, int32_t code, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    errand__text_vformat(text, sizeof text, format, arguments);
+    va_end(arguments);
+    errand_job_fail(job, 0, 0, NULL, "%s; %s", text, mend(code));
+    return code;
+}
+
+int32_t
+errand__operation_no_memory(errand_job *job, size_t size)
+{
+    return errand__operation_failed(job, ERRAND_OPERATION_MEMORY,
+                                    "no memory for the result of %zu bytes", size);
+}
+
+static const char *
+mend(int32_t code)
+{
+    switch ((errand_operation_code)code) {
+    case ERRAND_OPERATION_NOT_FOUND:
+        return "check the name";
+    case ERRAND_OPERATION_PERMISSION:
+        return "change the permissions or the user";
+    case ERRAND_OPERATION_IS_DIRECTORY:
+        return "name a file in it";
+    case ERRAND_OPERATION_NOT_DIRECTORY:
+        return "check each part of the path";
+    case ERRAND_OPERATION_NOT_REGULAR:
+        return "only regular files are read and written";
+    case ERRAND_OPERATION_TOO_LARGE:
+        return "raise the limit";
+    case ERRAND_OPERATION_OUTPUT:
+        return "raise output_max or let it write less";
+    case ERRAND_OPERATION_STOPPED:
+        return "start it again if it is still wanted";
+    case ERRAND_OPERATION_NO_SPACE:
+        return "free some space";
+    case ERRAND_OPERATION_LIMIT:
+        return "end some or raise the limit";
+    case ERRAND_OPERATION_MEMORY:
+        return "free some or ask for less";
+    case ERRAND_OPERATION_EXEC:
+        return "name a program, or a script with a #! line";
+    case ERRAND_OPERATION_AGAIN:
+        return "try again later";
+    case ERRAND_OPERATION_LOST:
+        return "do not ignore SIGCHLD, and wait only for processes of your own";
+    case ERRAND_OPERATION_IO:
+        break;
+    }
+    return "see the errno";
+}
+
+static const char *
+error_text(int error)
+{
+    const char *text = strerrordesc_np(error);
+
+    return text == NULL ? "unknown error" : text;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_OPERATIONS_OPERATIONS_H
+#define ERRAND_OPERATIONS_OPERATIONS_H
+/* operations, inside: what the ready-made bodies share.  See README.md.
+ *
+ * Threads: an errand_spec_* function may run anywhere; a body runs on a worker, or on the
+ * runtime's thread in inline order; drops and hooks run on the runtime's thread. */
+#include "core/core.h"
+#include "errand/operations.h"
+
+enum { OPERATION_PIECE = 1024 * 1024 }; /* bytes between two looks at the token */
+
+/* ---- blocks: memory that knows its size, for states and payloads (block.c) ------------- */
+void *
+errand__operation_block_alloc(size_t size); /* zeroed, 16-aligned; NULL without memory */
+/* Moves to a larger one; on NULL the old block is untouched. */
+void *errand__operation_block_grow(void *block, size_t new_size);
+void errand__operation_block_free(void *block); /* NULL-safe; the drop of most states */
+
+/* A writer through a block that was measured before: states are one block with their texts. */
+typedef struct errand__operation_cursor {
+    char *at;
+} errand__operation_cursor;
+char *errand__operation_copy(errand__operation_cursor *cursor, const void *bytes,
+                             size_t size);
+
+/* ---- failures (failure.c) ---------------------------------------------------------------- */
+enum { OPERATION_SHOWN = 128 };
+/* A name as messages show it: cut at 127 bytes, between two characters. */
+typedef struct errand__operation_shown {
+    char text[OPERATION_SHOWN];
+} errand__operation_shown;
+errand__operation_shown errand__operation_show(const char *name);
+/* Which code an errno is. */
+int32_t errand__operation_code(int error);
+/* Fails the job: "<format>: <errno's text>; <mend>".  Answers the code for the body. */
+int32_t errand__operation_refused(errand_job *job, int error, const char *system_call,
+                                  const char *format, ...) ERRAND_PRINTF(4, 5);
+/* The same with a code chosen by the caller. */
+int32_t errand__operation_refused_as(errand_job *job, int32_t code, int error,
+                                     const char *system_call, const char *format, ...)
+    ERRAND_PRINTF(5, 6);
+/* Fails the job without a system call: "<format>; <mend>". */
+int32_t errand__operation_failed(errand_job *job, int32_t code, const char *format, ...)
+    ERRAND_PRINTF(3, 4);
+/* For MEMORY: room for so many bytes. */
+int32_t errand__operation_no_memory(errand_job *job, size_t size);
+
+/* ---- descriptors (descriptor.c) ------------------------------------------------------------ */
+/* All are close-on-exec and above 2, also when the host closed its own 0, 1 or 2.
+ * -1 and errno on failure. */
+int errand__operation_fd_open(const char *path, int flags, uint32_t mode);
+int errand__operation_fd_raise(int fd); /* takes fd, also on failure */
+bool errand__operation_fd_pipe(int out_ends[2]);
+void errand__operation_fd_close(int *take_fd); /* -1 is none; keeps errno */
+
+/* ---- stop: how a cancel wakes a body that sleeps in poll (stop.c) ---------------------------- */
+typedef struct errand__stop errand__stop;
+extern const errand_hook_type errand__operation_stop_hook; /* hook_data: the stop */
+errand__stop *errand__operation_stop_create(void);   /* two holders: state and hook */
+void errand__operation_stop_let(errand__stop *stop); /* one holder less; NULL-safe */
+/* A body's side.  begin: false if no descriptor could be made (errno).  asked: was it asked to
+ * end, before or after begin?  fd: readable once it was.  end: nothing of it is left. */
+bool errand__operation_stop_begin(errand__stop *stop);
+bool errand__operation_stop_asked(errand__stop *stop);
+int errand__operation_stop_fd(const errand__stop *stop);
+void errand__operation_stop_end(errand__stop *stop);
+
+/* ---- specs (spec.c) ---------------------------------------------------------------------------- */
+void errand__operation_spec_fill(errand_spec *out_spec, uint32_t kind,
+                                 const errand_job_type *held_job, void *state);
+
+/* ---- payloads (payload.c) ------------------------------------------------------------------------ */
+/* own_block becomes the payload: size is what counts of it. */
+void errand__operation_payload(errand_payload *out_payload,
+                               const errand_payload_type *type, void *own_block,
+                               size_t size);
+/* bytes of size behind a errand_file_bytes; the block has sizeof(errand_file_bytes) + size + 1. */
+void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block,
+                                     size_t size);
+
+/* ---- children (child.c) ------------------------------------------------------------------------------ */
+/* What to run; everything is borrowed. */
+typedef struct errand__child_plan {
+    char *const *argv;
+    char *const *env;
+    const char *cwd;         /* NULL = the process's */
+    const char *search_path; /* PATH's value or NULL */
+    const void *input;
+    size_t input_size;
+} errand__child_plan;
+typedef struct errand__child {
+    int32_t pid;         /* also its group; 0 = none */
+    int pidfd, out, err; /* -1 = none */
+} errand__child;
+/* Starts it; answers 0, or fails the job and answers the body's code.  asked stops it early. */
+int32_t errand__child_start(errand_job *job, errand__stop *stop,
+                            const errand__child_plan *plan, errand__child *out_child);
+/* A signal to its whole group; nothing once somebody else has reaped it. */
+void errand__child_signal(const errand__child *child, int signal_number);
+/* Reaps it (it has ended, or will: waits), closes everything.  False: somebody else did. */
+bool errand__child_reap(errand__child *child, int32_t *out_status, int32_t *out_signal);
+
+#endif
