@@ -8,7 +8,8 @@
 enum { LIBUV = 1, QUEUED = 1000000 };
 
 static void
-cancel_sample(const bench_peer *peer, const bench_config *config, bench_sample *out_sample)
+cancel_sample(const bench_peer *peer, const bench_config *config,
+              bench_sample *out_sample)
 {
     bench_set_gate(0);
     void *world = peer->open(&config->plan);
@@ -17,7 +18,7 @@ cancel_sample(const bench_peer *peer, const bench_config *config, bench_sample *
         return;
     }
     uint64_t count = config->plan.in_flight - 1;
-    bench_run run = { .total = count, .left = count + 1 };
+    bench_run run = {.total = count, .left = count + 1};
     uint64_t from = bench_now();
     bool good = peer->fill(world, &run);
     uint64_t filled = bench_now();
@@ -43,19 +44,20 @@ void
 bench_case_cancel(const bench_options *options, bench_report *report)
 {
     static bench_config config;
-    config = (bench_config){ .plan = { .workers = 1, .in_flight = QUEUED + 1, .cancels = true },
-                             .processors = 2 };
+    config =
+        (bench_config){.plan = {.workers = 1, .in_flight = QUEUED + 1, .cancels = true},
+                       .processors = 2};
     uint32_t samples = options->samples != 0 ? options->samples : options->quick ? 3 : 7;
     uint32_t skip = 0;
     for (uint32_t p = 0; p < BENCH_PEERS; p++)
         skip |= bench_peers[p]->cancel == NULL ? 1u << p : 0;
     bench_table *table =
         bench_table_fill("cancel", &config, 1, samples, cancel_sample, NULL, skip);
-    static const char *const works[3] = { "cancel and completion", "submit a million",
-                                          "the cancel alone" };
+    static const char *const works[3] = {"cancel and completion", "submit a million",
+                                         "the cancel alone"};
     for (uint32_t value = 0; value < 3; value++) {
         for (uint32_t p = 1; p < BENCH_PEERS; p++) {
-            bench_pairing pairing = { .table = table, .peer = p, .value = value };
+            bench_pairing pairing = {.table = table, .peer = p, .value = value};
             bench_row *row =
                 bench_report_pair(report, "cancel", works[value], "ns", &pairing);
             if (value == 0 && p == LIBUV)

@@ -15,7 +15,8 @@ fair_probe(const bench_peer *peer, void *world, bench_run *probe, uint64_t flood
            bench_sample *out_sample)
 {
     uint64_t from = bench_cycles();
-    probe->until_cycles = from + (uint64_t)((double)flood_ns * 0.75 * bench_cycles_per_ns());
+    probe->until_cycles =
+        from + (uint64_t)((double)flood_ns * 0.75 * bench_cycles_per_ns());
     probe->last_cycles = from;
     probe->total = probe->left = 1;
     do {
@@ -47,14 +48,15 @@ fair_sample(const bench_peer *peer, const bench_config *config, bench_sample *ou
         snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
         return;
     }
-    bench_run flood = { .total = 0 };
-    bench_run probe = { .stamps = stamps, .stamp_max = TRIPS_MAX };
+    bench_run flood = {.total = 0};
+    bench_run probe = {.stamps = stamps, .stamp_max = TRIPS_MAX};
     uint64_t hands = config->plan.workers < config->processors ? config->plan.workers
                                                                : config->processors;
     uint64_t flood_ns = (uint64_t)config->plan.in_flight * config->job_ns / hands;
     flood.total = flood.left = config->plan.in_flight;
     if (!peer->fill(world, &flood) ||
-        !fair_probe(peer, other, &probe, flood_ns, out_sample) || !peer->collect(world, &flood)) {
+        !fair_probe(peer, other, &probe, flood_ns, out_sample) ||
+        !peer->collect(world, &flood)) {
         snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "a call failed");
         return;
     }
@@ -72,12 +74,13 @@ fair_sample(const bench_peer *peer, const bench_config *config, bench_sample *ou
 static double
 wake_ns(const bench_options *options)
 {
-    bench_config config = { .work = "wake",
-                            .plan = { .workers = 1, .in_flight = 1 },
-                            .processors = 2,
-                            .measure_ms = options->quick ? 30 : 100 };
+    bench_config config = {.work = "wake",
+                           .plan = {.workers = 1, .in_flight = 1},
+                           .processors = 2,
+                           .measure_ms = options->quick ? 30 : 100};
     bench_sample sample;
-    if (!bench_sample_take(bench_peers[MUTEX], &config, bench_round_trip_sample, NULL, &sample))
+    if (!bench_sample_take(bench_peers[MUTEX], &config, bench_round_trip_sample, NULL,
+                           &sample))
         return 0;
     return sample.values[0];
 }
@@ -87,10 +90,10 @@ bench_case_fairness(const bench_options *options, bench_report *report)
 {
     static bench_config configs[2];
     for (uint32_t c = 0; c < 2; c++) {
-        configs[c] = (bench_config){ .work = "10 us, another floods",
-                                     .plan = { .workers = 1 + c, .in_flight = DEPTH },
-                                     .processors = 2,
-                                     .job_ns = JOB_NS };
+        configs[c] = (bench_config){.work = "10 us, another floods",
+                                    .plan = {.workers = 1 + c, .in_flight = DEPTH},
+                                    .processors = 2,
+                                    .job_ns = JOB_NS};
     }
     uint32_t samples = options->samples != 0 ? options->samples : options->quick ? 2 : 5;
     uint32_t skip = 0;
@@ -99,16 +102,16 @@ bench_case_fairness(const bench_options *options, bench_report *report)
     bench_table *table =
         bench_table_fill("fairness", configs, 2, samples, fair_sample, NULL, skip);
     double wake = wake_ns(options);
-    static const char *const works[3] = { "10 us flood, median", "10 us flood, 99th pct",
-                                          "10 us flood, maximum" };
+    static const char *const works[3] = {"10 us flood, median", "10 us flood, 99th pct",
+                                         "10 us flood, maximum"};
     for (uint32_t c = 0; c < 2; c++) {
         for (uint32_t value = 0; value < 3; value++) {
             for (uint32_t p = 1; p < BENCH_PEERS; p++) {
-                bench_pairing pairing = { .table = table,
-                                          .errand_config = c,
-                                          .peer_config = c,
-                                          .peer = p,
-                                          .value = value };
+                bench_pairing pairing = {.table = table,
+                                         .errand_config = c,
+                                         .peer_config = c,
+                                         .peer = p,
+                                         .value = value};
                 bench_row *row =
                     bench_report_pair(report, "fairness", works[value], "ns", &pairing);
                 if (value == 1 && p == 1)

@@ -17,7 +17,7 @@ static void
 idle_sample(const bench_peer *peer, const bench_config *config, bench_sample *out_sample)
 {
     void *world = peer->open(&config->plan);
-    bench_run run = { .total = 0 };
+    bench_run run = {.total = 0};
     if (world == NULL || !bench_sample_run(peer, world, TRAFFIC, &run, out_sample)) {
         snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
         bench_sample_tell();
@@ -25,14 +25,15 @@ idle_sample(const bench_peer *peer, const bench_config *config, bench_sample *ou
     }
     bench_sample_tell();
     if (!peer->rest(world, (uint64_t)(WATCH_MS + QUIET_MS + SLACK_MS) * 1000000))
-        snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "its wait failed");
+        snprintf(out_sample->fault.text, sizeof out_sample->fault.text,
+                 "its wait failed");
     bench_sample_check(peer, world, config, &run, out_sample);
 }
 
 static void
 sleep_ms(long ms)
 {
-    struct timespec length = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+    struct timespec length = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     while (nanosleep(&length, &length) != 0)
         continue;
 }
@@ -67,7 +68,8 @@ switches(pid_t process)
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         if (entry->d_name[0] == '.')
             continue;
-        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)process, entry->d_name);
+        snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)process,
+                 entry->d_name);
         sum += switches_of(path);
     }
     closedir(folder);
@@ -78,7 +80,7 @@ static double
 processor_ns(pid_t process)
 {
     clockid_t clock;
-    struct timespec used = { 0 };
+    struct timespec used = {0};
     if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0)
         return -1;
     return (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
@@ -98,24 +100,25 @@ idle_watch(pid_t process, int fd, bench_sample *sample)
     sample->values[0] = (to_ns - from_ns) / 1000;
     sample->values[1] = (double)(switches(process) - from_switches);
     if (from_ns < 0 || to_ns < 0)
-        snprintf(sample->fault.text, sizeof sample->fault.text, "its clock cannot be read");
+        snprintf(sample->fault.text, sizeof sample->fault.text,
+                 "its clock cannot be read");
 }
 
 void
 bench_case_idle(const bench_options *options, bench_report *report)
 {
     static bench_config config;
-    config = (bench_config){ .plan = { .workers = 2, .in_flight = 64 }, .processors = 2 };
+    config = (bench_config){.plan = {.workers = 2, .in_flight = 64}, .processors = 2};
     uint32_t samples = options->samples != 0 ? options->samples : options->quick ? 1 : 3;
     bench_table *table =
         bench_table_fill("idle", &config, 1, samples, idle_sample, idle_watch, 0);
-    static const char *const works[2] = { "3 s of quiet, processor", "3 s of quiet, wake-ups" };
-    static const char *const units[2] = { "us", "switches" };
+    static const char *const works[2] = {"3 s of quiet, processor",
+                                         "3 s of quiet, wake-ups"};
+    static const char *const units[2] = {"us", "switches"};
     for (uint32_t value = 0; value < 2; value++) {
         for (uint32_t p = 1; p < BENCH_PEERS; p++) {
             bench_pairing pairing = {
-                .table = table, .peer = p, .value = value, .from_one = true
-            };
+                .table = table, .peer = p, .value = value, .from_one = true};
             bench_row *row =
                 bench_report_pair(report, "idle", works[value], units[value], &pairing);
             if (p == 1)

@@ -12,7 +12,8 @@
 enum { SMALL = 4096, LARGE = 69632, COUNTED = 200000, CONFIGS = 4 };
 
 static void
-memory_sample(const bench_peer *peer, const bench_config *config, bench_sample *out_sample)
+memory_sample(const bench_peer *peer, const bench_config *config,
+              bench_sample *out_sample)
 {
     bench_set_gate(0);
     int64_t resident = bench_meter_resident();
@@ -23,7 +24,7 @@ memory_sample(const bench_peer *peer, const bench_config *config, bench_sample *
         snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
         return;
     }
-    bench_run run = { .total = config->plan.in_flight, .left = config->plan.in_flight };
+    bench_run run = {.total = config->plan.in_flight, .left = config->plan.in_flight};
     bool good = peer->fill(world, &run);
     bench_wait_at_gate();
     double slots = (double)config->plan.in_flight * sizeof(bench_slot);
@@ -38,14 +39,15 @@ memory_sample(const bench_peer *peer, const bench_config *config, bench_sample *
 }
 
 static void
-allocations_sample(const bench_peer *peer, const bench_config *config, bench_sample *out_sample)
+allocations_sample(const bench_peer *peer, const bench_config *config,
+                   bench_sample *out_sample)
 {
     void *world = peer->open(&config->plan);
     if (world == NULL) {
         snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
         return;
     }
-    bench_run run = { .total = 0 };
+    bench_run run = {.total = 0};
     if (!bench_sample_run(peer, world, COUNTED, &run, out_sample))
         return;
     bench_meter_start();
@@ -68,7 +70,8 @@ slopes(const bench_table *table)
                 if (!bench_sample_valid(small))
                     large->checked = 0;
                 for (uint32_t v = 0; v < BENCH_VALUES; v++)
-                    large->values[v] = (large->values[v] - small->values[v]) / (LARGE - SMALL);
+                    large->values[v] =
+                        (large->values[v] - small->values[v]) / (LARGE - SMALL);
             }
         }
     }
@@ -79,27 +82,27 @@ bench_case_memory(const bench_options *options, bench_report *report)
 {
     static bench_config configs[CONFIGS];
     for (uint32_t c = 0; c < CONFIGS; c++) {
-        configs[c] = (bench_config){ .plan = { .workers = 1,
-                                               .in_flight = c % 2 == 0 ? SMALL : LARGE,
-                                               .exact = c >= 2 },
-                                     .processors = 2 };
+        configs[c] = (bench_config){.plan = {.workers = 1,
+                                             .in_flight = c % 2 == 0 ? SMALL : LARGE,
+                                             .exact = c >= 2},
+                                    .processors = 2};
     }
     uint32_t samples = options->samples != 0 ? options->samples : options->quick ? 2 : 5;
     bench_table *table =
         bench_table_fill("memory", configs, CONFIGS, samples, memory_sample, NULL, 0);
     slopes(table);
     static const char *const works[2][3] = {
-        { "no-op, allocated", "no-op, resident", "no-op, mallinfo2" },
-        { "decoder, name, exact times", "the same, resident", "the same, mallinfo2" }
-    };
+        {"no-op, allocated", "no-op, resident", "no-op, mallinfo2"},
+        {"decoder, name, exact times", "the same, resident", "the same, mallinfo2"}};
     for (uint32_t c = 1; c < CONFIGS; c += 2) {
         for (uint32_t value = 0; value < 3; value++) {
-            for (uint32_t p = 1; p < (c == 1 ? BENCH_PEERS : 2); p++) { /* peers have no exact */
-                bench_pairing pairing = { .table = table,
-                                          .errand_config = c,
-                                          .peer_config = c,
-                                          .peer = p,
-                                          .value = value };
+            for (uint32_t p = 1; p < (c == 1 ? BENCH_PEERS : 2);
+                 p++) { /* peers have no exact */
+                bench_pairing pairing = {.table = table,
+                                         .errand_config = c,
+                                         .peer_config = c,
+                                         .peer = p,
+                                         .value = value};
                 bench_row *row = bench_report_pair(report, "memory", works[c / 2][value],
                                                    "bytes/op", &pairing);
                 if (value == 0 && p == 1)
@@ -114,14 +117,14 @@ void
 bench_case_allocations(const bench_options *options, bench_report *report)
 {
     static bench_config config;
-    config = (bench_config){ .work = "no-op, once warm",
-                             .plan = { .workers = 1, .in_flight = 1024 },
-                             .processors = 2 };
+    config = (bench_config){.work = "no-op, once warm",
+                            .plan = {.workers = 1, .in_flight = 1024},
+                            .processors = 2};
     uint32_t samples = options->samples != 0 ? options->samples : options->quick ? 2 : 5;
     bench_table *table =
         bench_table_fill("allocations", &config, 1, samples, allocations_sample, NULL, 0);
     for (uint32_t p = 1; p < BENCH_PEERS; p++) {
-        bench_pairing pairing = { .table = table, .peer = p, .from_one = true };
+        bench_pairing pairing = {.table = table, .peer = p, .from_one = true};
         bench_row *row =
             bench_report_pair(report, "allocations", config.work, "calls/op", &pairing);
         if (p == 1)

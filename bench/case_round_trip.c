@@ -19,7 +19,7 @@ bench_round_trip_sample(const bench_peer *peer, const bench_config *config,
         snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
         return;
     }
-    bench_run run = { .total = 0 };
+    bench_run run = {.total = 0};
     if (!bench_sample_run(peer, world, WARM_TRIPS, &run, out_sample))
         return;
     run.stamps = stamps;
@@ -42,23 +42,23 @@ bench_case_round_trip(const bench_options *options, bench_report *report)
 {
     static bench_config configs[2];
     for (uint32_t c = 0; c < 2; c++) {
-        configs[c] = (bench_config){ .work = "no-op",
-                                     .plan = { .workers = 1, .in_flight = 1 },
-                                     .processors = 2 - c,
-                                     .measure_ms = options->quick ? 60 : 150 };
+        configs[c] = (bench_config){.work = "no-op",
+                                    .plan = {.workers = 1, .in_flight = 1},
+                                    .processors = 2 - c,
+                                    .measure_ms = options->quick ? 60 : 150};
     }
     uint32_t samples = options->samples != 0 ? options->samples : options->quick ? 3 : 9;
     bench_table *table = bench_table_fill("round_trip", configs, 2, samples,
                                           bench_round_trip_sample, NULL, 0);
-    static const char *const works[2] = { "no-op, median", "no-op, 99th percentile" };
+    static const char *const works[2] = {"no-op, median", "no-op, 99th percentile"};
     for (uint32_t c = 0; c < 2; c++) {
         for (uint32_t value = 0; value < 2; value++) {
             for (uint32_t p = 1; p < BENCH_PEERS; p++) {
-                bench_pairing pairing = { .table = table,
-                                          .errand_config = c,
-                                          .peer_config = c,
-                                          .peer = p,
-                                          .value = value };
+                bench_pairing pairing = {.table = table,
+                                         .errand_config = c,
+                                         .peer_config = c,
+                                         .peer = p,
+                                         .value = value};
                 bench_row *row =
                     bench_report_pair(report, "round_trip", works[value], "ns", &pairing);
                 if (value == 0 && p == LIBUV)

@@ -11,20 +11,26 @@ static const struct {
     const char *name;
     bench_case_fn *run;
 } cases[] = {
-    { "throughput", bench_case_throughput }, { "round_trip", bench_case_round_trip },
-    { "fairness", bench_case_fairness },     { "cancel", bench_case_cancel },
-    { "memory", bench_case_memory },         { "allocations", bench_case_allocations },
-    { "idle", bench_case_idle },
+    {"throughput", bench_case_throughput},
+    {"round_trip", bench_case_round_trip},
+    {"fairness", bench_case_fairness},
+    {"cancel", bench_case_cancel},
+    {"memory", bench_case_memory},
+    {"allocations", bench_case_allocations},
+    {"idle", bench_case_idle},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
 static void
 usage(FILE *file)
 {
-    fputs("usage: errand-bench [--quick] [--json FILE] [--only CASE] [--samples N]\ncases:", file);
+    fputs(
+        "usage: errand-bench [--quick] [--json FILE] [--only CASE] [--samples N]\ncases:",
+        file);
     for (size_t i = 0; i < CASES; i++)
         fprintf(file, " %s", cases[i].name);
-    fputs("\nexit: 0 measured, targets met or not; 1 a check failed or a file cannot be written; "
+    fputs("\nexit: 0 measured, targets met or not; 1 a check failed or a file cannot be "
+          "written; "
           "2 usage\n",
           file);
 }
@@ -58,12 +64,14 @@ options_read(int argc, char **argv, bench_options *options)
             char *end;
             unsigned long samples = strtoul(argv[++i], &end, 10);
             if (*end != '\0' || samples == 0 || samples > BENCH_SAMPLES_MAX) {
-                fprintf(stderr, "errand-bench: --samples takes 1 to %d\n", BENCH_SAMPLES_MAX);
+                fprintf(stderr, "errand-bench: --samples takes 1 to %d\n",
+                        BENCH_SAMPLES_MAX);
                 return false;
             }
             options->samples = (uint32_t)samples;
         } else {
-            fprintf(stderr, "errand-bench: %s is not an option, or lacks its value\n", argv[i]);
+            fprintf(stderr, "errand-bench: %s is not an option, or lacks its value\n",
+                    argv[i]);
             return false;
         }
     }
@@ -73,7 +81,7 @@ options_read(int argc, char **argv, bench_options *options)
 int
 main(int argc, char **argv)
 {
-    bench_options options = { .quick = false };
+    bench_options options = {.quick = false};
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
         usage(stdout);
         return 0;
@@ -91,9 +99,10 @@ main(int argc, char **argv)
         fclose(file);
     }
     bench_calibrate();
-    printf("errand-bench: %ld processors, %.2f cycles/ns, median of ratios of interleaved samples\n",
+    printf("errand-bench: %ld processors, %.2f cycles/ns, median of ratios of "
+           "interleaved samples\n",
            sysconf(_SC_NPROCESSORS_ONLN), bench_cycles_per_ns());
-    bench_report report = { .rows = NULL };
+    bench_report report = {.rows = NULL};
     for (size_t i = 0; i < CASES; i++) {
         if (options.only == NULL || strcmp(options.only, cases[i].name) == 0)
             cases[i].run(&options, &report);

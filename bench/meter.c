@@ -130,8 +130,8 @@ bench_meter_start(void)
 bench_meter
 bench_meter_read(void)
 {
-    return (bench_meter){ .calls = atomic_load_explicit(&calls, memory_order_relaxed),
-                          .bytes = atomic_load_explicit(&bytes, memory_order_relaxed) };
+    return (bench_meter){.calls = atomic_load_explicit(&calls, memory_order_relaxed),
+                         .bytes = atomic_load_explicit(&bytes, memory_order_relaxed)};
 }
 
 void

@@ -8,7 +8,8 @@
 
 typedef struct bench_meter {
     uint64_t calls; /* of malloc, calloc, realloc, memalign and mmap */
-    int64_t bytes;  /* blocks with their headers, and mapped bytes; less what was given back */
+    int64_t
+        bytes; /* blocks with their headers, and mapped bytes; less what was given back */
 } bench_meter;
 
 /* Counting slows every call down a little, so it is on only in between. */

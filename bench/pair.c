@@ -56,7 +56,7 @@ row_append(bench_report *report)
         report->room = room;
     }
     bench_row *row = &report->rows[report->count++];
-    *row = (bench_row){ .case_name = NULL };
+    *row = (bench_row){.case_name = NULL};
     return row;
 }
 
@@ -92,7 +92,8 @@ row_measure(bench_row *row, const bench_pairing *pairing)
     double errand[BENCH_SAMPLES_MAX], peer[BENCH_SAMPLES_MAX], ratio[BENCH_SAMPLES_MAX];
     uint32_t n = 0;
     for (uint32_t s = 0; s < pairing->table->sample_count; s++) {
-        const bench_sample *a = bench_table_at(pairing->table, pairing->errand_config, 0, s);
+        const bench_sample *a =
+            bench_table_at(pairing->table, pairing->errand_config, 0, s);
         const bench_sample *b =
             bench_table_at(pairing->table, pairing->peer_config, pairing->peer, s);
         if (!bench_sample_valid(a) || !bench_sample_valid(b)) {
@@ -167,5 +168,5 @@ void
 bench_report_destroy(bench_report *report)
 {
     free(report->rows);
-    *report = (bench_report){ .rows = NULL };
+    *report = (bench_report){.rows = NULL};
 }

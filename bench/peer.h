@@ -57,8 +57,8 @@ typedef struct bench_peer {
     bool (*settled)(void *world, uint64_t heard);
 } bench_peer;
 
-extern const bench_peer bench_peer_errand, bench_peer_libuv, bench_peer_glib, bench_peer_mutex,
-    bench_peer_yardstick;
+extern const bench_peer bench_peer_errand, bench_peer_libuv, bench_peer_glib,
+    bench_peer_mutex, bench_peer_yardstick;
 
 /* All of them; errand is the first. */
 enum { BENCH_PEERS = 5 };

@@ -17,7 +17,7 @@ typedef struct errand_world {
     errand_executor *executor;
     errand_lease *lease;
     errand_spec spec;
-    bench_slot *slots; /* the jobs' states */
+    bench_slot *slots;           /* the jobs' states */
     errand_identity *identities; /* if some will be cancelled */
     uint32_t count;
     bench_run *run;
@@ -36,14 +36,13 @@ static void
 world_decode(void *own_data, errand_completion *completion, errand_verdict *out_verdict)
 {
     (void)own_data;
-    *out_verdict = (errand_verdict){ .status = ERRAND_OK, .value = completion->wait };
+    *out_verdict = (errand_verdict){.status = ERRAND_OK, .value = completion->wait};
 }
 
-static const errand_job_type job_type = { .struct_size = sizeof(errand_job_type),
-                                          .name = "bench",
-                                          .run = world_work };
-static const errand_decoder_type decoder_type = { .struct_size = sizeof(errand_decoder_type),
-                                                  .decode = world_decode };
+static const errand_job_type job_type = {
+    .struct_size = sizeof(errand_job_type), .name = "bench", .run = world_work};
+static const errand_decoder_type decoder_type = {
+    .struct_size = sizeof(errand_decoder_type), .decode = world_decode};
 
 /* fault: note the first call that failed. */
 static bool
@@ -62,13 +61,13 @@ world_second(void *first, const bench_plan *plan)
     bench_slot *slots = calloc(plan->in_flight, sizeof *slots);
     if (world == NULL || slots == NULL)
         return NULL; /* the process ends */
-    errand_runtime_config config = { .struct_size = sizeof config,
-                                     .operations_max = plan->in_flight + SPARE,
-                                     .times = plan->exact ? ERRAND_TIMES_EXACT
-                                                          : ERRAND_TIMES_COARSE };
-    errand_blocking_config pool = { .struct_size = sizeof pool,
-                                    .workers_min = plan->workers,
-                                    .workers_max = plan->workers };
+    errand_runtime_config config = {.struct_size = sizeof config,
+                                    .operations_max = plan->in_flight + SPARE,
+                                    .times = plan->exact ? ERRAND_TIMES_EXACT
+                                                         : ERRAND_TIMES_COARSE};
+    errand_blocking_config pool = {.struct_size = sizeof pool,
+                                   .workers_min = plan->workers,
+                                   .workers_max = plan->workers};
     if (errand_runtime_create(&config, &world->runtime) != ERRAND_OK)
         return NULL;
     if (first != NULL)
@@ -78,13 +77,13 @@ world_second(void *first, const bench_plan *plan)
     if (errand_attach(world->runtime, world->executor, plan->in_flight + SPARE,
                       &world->lease) != ERRAND_OK)
         return NULL;
-    world->spec = (errand_spec){ .struct_size = sizeof(errand_spec),
-                                 .kind = KIND,
-                                 .resource_class = ERRAND_INTERRUPTIBLE_BLOCKING,
-                                 .held_job = &job_type,
-                                 .held_decoder = plan->exact ? &decoder_type : NULL,
-                                 .decoder_data = plan->exact ? world : NULL,
-                                 .held_name = plan->exact ? "exact" : NULL };
+    world->spec = (errand_spec){.struct_size = sizeof(errand_spec),
+                                .kind = KIND,
+                                .resource_class = ERRAND_INTERRUPTIBLE_BLOCKING,
+                                .held_job = &job_type,
+                                .held_decoder = plan->exact ? &decoder_type : NULL,
+                                .decoder_data = plan->exact ? world : NULL,
+                                .held_name = plan->exact ? "exact" : NULL};
     if (plan->cancels)
         world->identities = calloc(plan->in_flight, sizeof *world->identities);
     for (uint32_t i = 0; i < plan->in_flight; i++)
@@ -196,12 +195,12 @@ world_settled(void *opaque, uint64_t heard)
            accounts.accepted == heard && accounts.drained == heard;
 }
 
-const bench_peer bench_peer_errand = { .name = "errand",
-                                       .open = world_open,
-                                       .second = world_second,
-                                       .fill = world_fill,
-                                       .collect = world_collect,
-                                       .cancel = world_cancel,
-                                       .rest = world_rest,
-                                       .slot = world_slot,
-                                       .settled = world_settled };
+const bench_peer bench_peer_errand = {.name = "errand",
+                                      .open = world_open,
+                                      .second = world_second,
+                                      .fill = world_fill,
+                                      .collect = world_collect,
+                                      .cancel = world_cancel,
+                                      .rest = world_rest,
+                                      .slot = world_slot,
+                                      .settled = world_settled};

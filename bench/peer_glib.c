@@ -46,9 +46,9 @@ glib_second(void *first, const bench_plan *plan)
     world->nodes = nodes;
     world->count = plan->in_flight;
     world->done = g_async_queue_new();
-    world->pool = first == NULL
-                      ? g_thread_pool_new(glib_work, NULL, (gint)plan->workers, TRUE, NULL)
-                      : ((glib_world *)first)->pool;
+    world->pool = first == NULL ? g_thread_pool_new(glib_work, NULL, (gint)plan->workers,
+                                                    TRUE, NULL)
+                                : ((glib_world *)first)->pool;
     return world;
 }
 
@@ -104,10 +104,10 @@ glib_slot(void *opaque, uint32_t index)
     return &world->nodes[index].slot;
 }
 
-const bench_peer bench_peer_glib = { .name = "glib",
-                                     .open = glib_open,
-                                     .second = glib_second,
-                                     .fill = glib_fill,
-                                     .collect = glib_collect,
-                                     .rest = glib_rest,
-                                     .slot = glib_slot };
+const bench_peer bench_peer_glib = {.name = "glib",
+                                    .open = glib_open,
+                                    .second = glib_second,
+                                    .fill = glib_fill,
+                                    .collect = glib_collect,
+                                    .rest = glib_rest,
+                                    .slot = glib_slot};

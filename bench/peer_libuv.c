@@ -142,11 +142,11 @@ libuv_submit(libuv_world *world, libuv_node *node)
     return false;
 }
 
-const bench_peer bench_peer_libuv = { .name = "libuv",
-                                      .open = libuv_open,
-                                      .second = libuv_second,
-                                      .fill = libuv_fill,
-                                      .collect = libuv_collect,
-                                      .cancel = libuv_cancel,
-                                      .rest = libuv_rest,
-                                      .slot = libuv_slot };
+const bench_peer bench_peer_libuv = {.name = "libuv",
+                                     .open = libuv_open,
+                                     .second = libuv_second,
+                                     .fill = libuv_fill,
+                                     .collect = libuv_collect,
+                                     .cancel = libuv_cancel,
+                                     .rest = libuv_rest,
+                                     .slot = libuv_slot};

@@ -103,7 +103,8 @@ mutex_second(void *first, const bench_plan *plan)
 {
     mutex_world *world = calloc(1, sizeof *world);
     mutex_node *nodes = calloc(plan->in_flight, sizeof *nodes);
-    mutex_list *queue = first == NULL ? calloc(1, sizeof *queue) : ((mutex_world *)first)->queue;
+    mutex_list *queue =
+        first == NULL ? calloc(1, sizeof *queue) : ((mutex_world *)first)->queue;
     if (world == NULL || nodes == NULL || queue == NULL)
         return NULL; /* the process ends */
     for (uint32_t i = 0; i < plan->in_flight; i++) {
@@ -190,8 +191,8 @@ mutex_rest(void *opaque, uint64_t ns)
 {
     mutex_world *world = opaque;
     uint64_t until_ns = bench_now() + ns;
-    struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000u),
-                              .tv_nsec = (long)(until_ns % 1000000000u) };
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                             .tv_nsec = (long)(until_ns % 1000000000u)};
     pthread_mutex_lock(&world->done.lock);
     world->done.waiting++;
     int answer = 0;
@@ -209,11 +210,11 @@ mutex_slot(void *opaque, uint32_t index)
     return &world->nodes[index].slot;
 }
 
-const bench_peer bench_peer_mutex = { .name = "mutex",
-                                      .open = mutex_open,
-                                      .second = mutex_second,
-                                      .fill = mutex_fill,
-                                      .collect = mutex_collect,
-                                      .cancel = mutex_cancel,
-                                      .rest = mutex_rest,
-                                      .slot = mutex_slot };
+const bench_peer bench_peer_mutex = {.name = "mutex",
+                                     .open = mutex_open,
+                                     .second = mutex_second,
+                                     .fill = mutex_fill,
+                                     .collect = mutex_collect,
+                                     .cancel = mutex_cancel,
+                                     .rest = mutex_rest,
+                                     .slot = mutex_slot};

@@ -31,7 +31,7 @@ typedef struct yard_node {
 /* top: batches, the newest first.
  * Writers: one side pushes whole batches, the other takes all.   Readers: the sleeper.
  * Order:   push seq_cst, take acquire (seq_cst as the sleeper's last look).
- * Pairs:   yard-push, yard-sleep.
+ * Pairs:   yard-sleep.
  * Why:     the jobs' bytes go with the batch; push then asleep, and asleep then top, must each be
  *          seen in that order.
  * asleep: 1 while the taker waits in the futex or is about to.
@@ -90,12 +90,12 @@ stack_take(yard_stack *stack)
 static void
 stack_wait(yard_stack *stack, uint64_t ns)
 {
-    struct timespec limit = { .tv_sec = (time_t)(ns / 1000000000u),
-                              .tv_nsec = (long)(ns % 1000000000u) };
+    struct timespec limit = {.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
     atomic_exchange_explicit(&stack->asleep, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&stack->top, memory_order_seq_cst) == NULL)
-        syscall(SYS_futex, &stack->asleep, FUTEX_WAIT_PRIVATE, 1, ns == 0 ? NULL : &limit, NULL,
-                0);
+        syscall(SYS_futex, &stack->asleep, FUTEX_WAIT_PRIVATE, 1, ns == 0 ? NULL : &limit,
+                NULL, 0);
     atomic_store_explicit(&stack->asleep, 0, memory_order_seq_cst);
 }
 
@@ -138,17 +138,17 @@ yard_open(const bench_plan *plan)
     yard_node *nodes = calloc(plan->in_flight, sizeof *nodes);
     if (world == NULL || queues == NULL || workers == NULL || nodes == NULL)
         return NULL; /* the process ends */
-    *world = (yard_world){ .queues = queues,
-                           .nodes = nodes,
-                           .count = plan->in_flight,
-                           .workers = plan->workers,
-                           .cancels = plan->cancels };
+    *world = (yard_world){.queues = queues,
+                          .nodes = nodes,
+                          .count = plan->in_flight,
+                          .workers = plan->workers,
+                          .cancels = plan->cancels};
     for (uint32_t i = 0; i < plan->in_flight; i++)
         nodes[i].slot.index = i;
     for (uint32_t i = 0; i < plan->workers; i++) {
         pthread_t thread;
-        queues[i] = (yard_stack){ .top = NULL };
-        workers[i] = (yard_worker){ .world = world, .queue = &queues[i] };
+        queues[i] = (yard_stack){.top = NULL};
+        workers[i] = (yard_worker){.world = world, .queue = &queues[i]};
         if (pthread_create(&thread, NULL, yard_work, &workers[i]) != 0)
             return NULL;
         pthread_detach(thread);
@@ -256,10 +256,10 @@ yard_slot(void *opaque, uint32_t index)
     return &world->nodes[index].slot;
 }
 
-const bench_peer bench_peer_yardstick = { .name = "yardstick",
-                                          .open = yard_open,
-                                          .fill = yard_fill,
-                                          .collect = yard_collect,
-                                          .cancel = yard_cancel,
-                                          .rest = yard_rest,
-                                          .slot = yard_slot };
+const bench_peer bench_peer_yardstick = {.name = "yardstick",
+                                         .open = yard_open,
+                                         .fill = yard_fill,
+                                         .collect = yard_collect,
+                                         .cancel = yard_cancel,
+                                         .rest = yard_rest,
+                                         .slot = yard_slot};

@@ -11,9 +11,9 @@ enum { WORK_WIDTH = 26 };
 static void
 print_head(const char *case_name)
 {
-    printf("\n%s\n%-*s %7s %9s %5s  %-16s %11s %11s %-8s %9s %7s  %s\n", case_name, WORK_WIDTH,
-           "work", "workers", "in flight", "procs", "peer", "errand", "peer", "unit", "ratio",
-           "spread", "target");
+    printf("\n%s\n%-*s %7s %9s %5s  %-16s %11s %11s %-8s %9s %7s  %s\n", case_name,
+           WORK_WIDTH, "work", "workers", "in flight", "procs", "peer", "errand", "peer",
+           "unit", "ratio", "spread", "target");
 }
 
 static const char *
@@ -32,8 +32,9 @@ print_row(const bench_row *row)
     char errand[32], peer[32], ratio[32], target[32];
     printf("%-*s %7u %9u %5u  %-16s %11s %11s %-8s %9s %6.0f%%", WORK_WIDTH, row->work,
            row->workers, row->in_flight, row->processors, row->peer,
-           digits(row->errand, errand, sizeof errand), digits(row->peer_value, peer, sizeof peer),
-           row->unit, digits(row->ratio, ratio, sizeof ratio), row->spread * 100);
+           digits(row->errand, errand, sizeof errand),
+           digits(row->peer_value, peer, sizeof peer), row->unit,
+           digits(row->ratio, ratio, sizeof ratio), row->spread * 100);
     if (row->aim != BENCH_AIM_NONE)
         printf("  %s %s %s", row->aim == BENCH_AIM_RATIO ? "ratio >=" : "errand <=",
                digits(row->target, target, sizeof target),
@@ -66,7 +67,8 @@ bench_report_print(const bench_report *report, const bench_options *options)
         printf("no rows\n");
         return;
     }
-    printf("\n%zu rows, %u to %u pairs of samples each, %u rejected (a pair with a failed check)."
+    printf("\n%zu rows, %u to %u pairs of samples each, %u rejected (a pair with a "
+           "failed check)."
            "\nTargets: %zu, met: %zu.\n",
            report->count, low, high, rejected, aims, met);
     for (size_t i = 0; i < report->count; i++) {
@@ -75,12 +77,13 @@ bench_report_print(const bench_report *report, const bench_options *options)
             continue;
         char have[32], want[32];
         bool ratio = row->aim == BENCH_AIM_RATIO;
-        printf("missed: %s, %s, %u workers, %u in flight, %u processors, against %s: %s %s, "
-               "target %s\n",
-               row->case_name, row->work, row->workers, row->in_flight, row->processors,
-               row->peer, ratio ? "ratio" : "errand",
-               digits(ratio ? row->ratio : row->errand, have, sizeof have),
-               digits(row->target, want, sizeof want));
+        printf(
+            "missed: %s, %s, %u workers, %u in flight, %u processors, against %s: %s %s, "
+            "target %s\n",
+            row->case_name, row->work, row->workers, row->in_flight, row->processors,
+            row->peer, ratio ? "ratio" : "errand",
+            digits(ratio ? row->ratio : row->errand, have, sizeof have),
+            digits(row->target, want, sizeof want));
     }
 }
 
@@ -100,7 +103,8 @@ json_text(FILE *file, const char *name, const char *text)
 {
     fprintf(file, "\"%s\": \"", name);
     for (; *text != '\0'; text++)
-        fputc(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? ' ' : *text, file);
+        fputc(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? ' ' : *text,
+              file);
     fputc('"', file);
 }
 
@@ -111,8 +115,8 @@ json_row(FILE *file, const bench_row *row)
     json_text(file, "case", row->case_name);
     fputs(", ", file);
     json_text(file, "work", row->work);
-    fprintf(file, ", \"workers\": %u, \"in_flight\": %u, \"processors\": %u, ", row->workers,
-            row->in_flight, row->processors);
+    fprintf(file, ", \"workers\": %u, \"in_flight\": %u, \"processors\": %u, ",
+            row->workers, row->in_flight, row->processors);
     json_text(file, "peer", row->peer);
     json_number(file, "errand", row->errand);
     json_number(file, "peer_value", row->peer_value);
@@ -126,7 +130,8 @@ json_row(FILE *file, const bench_row *row)
     json_text(file, "unit", row->unit);
     fprintf(file, ", \"samples\": %u, \"rejected\": %u", row->samples, row->rejected);
     if (row->aim != BENCH_AIM_NONE) {
-        fprintf(file, ", \"aim\": \"%s\"", row->aim == BENCH_AIM_RATIO ? "ratio" : "errand");
+        fprintf(file, ", \"aim\": \"%s\"",
+                row->aim == BENCH_AIM_RATIO ? "ratio" : "errand");
         json_number(file, "target", row->target);
         fprintf(file, ", \"met\": %s", bench_row_met(row) ? "true" : "false");
     }

@@ -15,8 +15,9 @@ typedef struct bench_row {
     char peer[24];
     uint32_t workers, in_flight, processors;
     double errand, peer_value; /* medians */
-    double ratio;              /* median of the ratios of neighbouring samples; > 1: errand is better */
-    double spread;             /* of these ratios: third less first quartile, by the median */
+    double
+        ratio; /* median of the ratios of neighbouring samples; > 1: errand is better */
+    double spread; /* of these ratios: third less first quartile, by the median */
     double ratio_low, ratio_high;
     double errand_low, errand_high;
     uint32_t samples, rejected;
@@ -40,17 +41,20 @@ typedef struct bench_options {
 /* What a row is made of: one value of errand's samples beside one of the peer's. */
 typedef struct bench_pairing {
     const bench_table *table;
-    uint32_t errand_config, peer_config, peer; /* peer 0 = errand itself, in another config */
+    uint32_t errand_config, peer_config,
+        peer; /* peer 0 = errand itself, in another config */
     uint32_t value;
     bool more_is_better;
-    bool from_one;    /* values may be 0: the ratio is of (1 + value) */
-    double (*of)(const bench_sample *sample, uint32_t value); /* NULL = the value as it is */
+    bool from_one; /* values may be 0: the ratio is of (1 + value) */
+    double (*of)(const bench_sample *sample,
+                 uint32_t value); /* NULL = the value as it is */
 } bench_pairing;
 
 /* bench_report_pair: append a row.  NULL if the peer has no such thing.  The caller may set the
  * target and other words in it until the next one is made. */
-bench_row *bench_report_pair(bench_report *report, const char *case_name, const char *work,
-                             const char *unit, const bench_pairing *pairing);
+bench_row *bench_report_pair(bench_report *report, const char *case_name,
+                             const char *work, const char *unit,
+                             const bench_pairing *pairing);
 void bench_row_aim(bench_row *row, bench_aim aim, double target);
 bool bench_row_met(const bench_row *row);
 

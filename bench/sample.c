@@ -15,11 +15,12 @@
 
 enum { LIMIT_MS = 20000 };
 
-const bench_peer *const bench_peers[BENCH_PEERS] = { &bench_peer_errand, &bench_peer_libuv,
-                                                     &bench_peer_glib, &bench_peer_mutex,
-                                                     &bench_peer_yardstick };
+const bench_peer *const bench_peers[BENCH_PEERS] = {&bench_peer_errand, &bench_peer_libuv,
+                                                    &bench_peer_glib, &bench_peer_mutex,
+                                                    &bench_peer_yardstick};
 
-static const char slow_text[] = "no answer in 20 s: an operation was lost, or the machine is busy";
+static const char slow_text[] =
+    "no answer in 20 s: an operation was lost, or the machine is busy";
 
 static int tell_fd = -1; /* in a new process: where its answer goes */
 
@@ -70,7 +71,7 @@ read_answer(int fd, void *data, size_t size, const char **out_why)
     uint64_t limit = bench_now() + (uint64_t)LIMIT_MS * 1000000u;
     while (size > 0) {
         uint64_t now = bench_now();
-        struct pollfd entry = { .fd = fd, .events = POLLIN };
+        struct pollfd entry = {.fd = fd, .events = POLLIN};
         if (now >= limit || poll(&entry, 1, (int)((limit - now) / 1000000u) + 1) == 0) {
             *out_why = slow_text;
             return false;
@@ -92,7 +93,7 @@ bool
 bench_sample_take(const bench_peer *peer, const bench_config *config, bench_sample_fn *fn,
                   bench_watch_fn *watch, bench_sample *out_sample)
 {
-    *out_sample = (bench_sample){ .checked = 0 };
+    *out_sample = (bench_sample){.checked = 0};
     int fds[2];
     fflush(NULL);
     if (pipe(fds) != 0) {
@@ -116,7 +117,7 @@ bench_sample_take(const bench_peer *peer, const bench_config *config, bench_samp
         fault(out_sample, "fork failed");
         return false;
     }
-    bench_sample watched = { .checked = 0 };
+    bench_sample watched = {.checked = 0};
     if (watch != NULL)
         watch(process, fds[0], &watched);
     const char *why = NULL;
@@ -192,22 +193,24 @@ bench_sample_check(const bench_peer *peer, void *world, const bench_config *conf
 bench_sample *
 bench_table_at(const bench_table *table, uint32_t config, uint32_t peer, uint32_t sample)
 {
-    return &table->samples[((size_t)config * BENCH_PEERS + peer) * table->sample_count + sample];
+    return &table->samples[((size_t)config * BENCH_PEERS + peer) * table->sample_count +
+                           sample];
 }
 
 bench_table *
 bench_table_fill(const char *title, const bench_config *configs, uint32_t config_count,
-                 uint32_t sample_count, bench_sample_fn *fn, bench_watch_fn *watch, uint32_t skip)
+                 uint32_t sample_count, bench_sample_fn *fn, bench_watch_fn *watch,
+                 uint32_t skip)
 {
     bench_table *table = calloc(1, sizeof *table);
     size_t count = (size_t)config_count * BENCH_PEERS * sample_count;
     bench_sample *samples = calloc(count, sizeof *samples);
     if (table == NULL || samples == NULL)
         abort();
-    *table = (bench_table){ .configs = configs,
-                            .config_count = config_count,
-                            .sample_count = sample_count,
-                            .samples = samples };
+    *table = (bench_table){.configs = configs,
+                           .config_count = config_count,
+                           .sample_count = sample_count,
+                           .samples = samples};
     uint32_t hung = 0; /* peers: one hang costs enough */
     bool shown = isatty(STDERR_FILENO) != 0;
     uint64_t done = 0;
@@ -217,11 +220,13 @@ bench_table_fill(const char *title, const bench_config *configs, uint32_t config
                 bench_sample *sample = bench_table_at(table, c, p, s);
                 sample->absent = (skip >> p & 1) != 0;
                 if (shown)
-                    fprintf(stderr, "\r%-12s %3u %%", title, (unsigned)(done * 100 / count));
+                    fprintf(stderr, "\r%-12s %3u %%", title,
+                            (unsigned)(done * 100 / count));
                 if (sample->absent)
                     continue;
                 if ((hung >> p & 1) != 0) {
-                    fault(sample, "not taken: an earlier sample of this case had no answer");
+                    fault(sample,
+                          "not taken: an earlier sample of this case had no answer");
                     continue;
                 }
                 bench_sample_take(bench_peers[p], &configs[c], fn, watch, sample);

@@ -32,8 +32,9 @@ typedef void bench_sample_fn(const bench_peer *peer, const bench_config *config,
 typedef void bench_watch_fn(pid_t process, int fd, bench_sample *sample);
 
 /* bench_sample_take: false if the sample is not valid; then fault says why. */
-bool bench_sample_take(const bench_peer *peer, const bench_config *config, bench_sample_fn *fn,
-                       bench_watch_fn *watch, bench_sample *out_sample);
+bool bench_sample_take(const bench_peer *peer, const bench_config *config,
+                       bench_sample_fn *fn, bench_watch_fn *watch,
+                       bench_sample *out_sample);
 void bench_sample_tell(void);
 
 /* bench_sample_check: every job ran once, every operation completed once, none is missing. */
