@@ -77,6 +77,7 @@ wake_ns(const bench_options *options)
     bench_config config = {.work = "wake",
                            .plan = {.workers = 1, .in_flight = 1},
                            .processors = 2,
+                           .apart = true,
                            .measure_ms = options->quick ? 30 : 100};
     bench_sample sample;
     if (!bench_sample_take(bench_peers[MUTEX], &config, bench_round_trip_sample, NULL,

@@ -16,6 +16,7 @@ typedef struct bench_config {
     uint32_t processors;
     uint32_t job_ns;
     uint32_t measure_ms; /* about so long */
+    bool apart;          /* the host's thread on one processor, the others on the other */
 } bench_config;
 
 typedef struct bench_sample {
@@ -36,6 +37,9 @@ bool bench_sample_take(const bench_peer *peer, const bench_config *config,
                        bench_sample_fn *fn, bench_watch_fn *watch,
                        bench_sample *out_sample);
 void bench_sample_tell(void);
+/* bench_sample_part: keep this thread on the first processor and all others, which must have
+ * started, on the second.  False: there is no second. */
+bool bench_sample_part(void);
 
 /* bench_sample_check: every job ran once, every operation completed once, none is missing. */
 void bench_sample_check(const bench_peer *peer, void *world, const bench_config *config,
