@@ -16,7 +16,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_order_latency(errand_runtime *ru
 
 /* errand_digest: the audit of every step so far; 0 in arrival order.  Reading changes nothing.
  * errand_audit_note: fold a host's own event in (label, bytes).  Never put addresses, process
- * ids, real times or outside paths in (D151). */
+ * ids, real times or outside paths in (D151).
+ * Errors: EINVAL · EUNSUPPORTED (arrival order) · ETHREAD. */
 ERRAND_API uint64_t errand_digest(const errand_runtime *runtime);
 ERRAND_API ERRAND_MUST_USE errand_status errand_audit_note(errand_runtime *runtime,
                                                            const char *label,
@@ -50,7 +51,7 @@ typedef struct errand_step {
     const char *label; /* of the task or operation, or NULL */
 } errand_step;
 /* errand_trace: have fn called with each step (in arrival order too), inside the call that made it;
- * it may call nothing of this runtime.  NULL takes it away. */
+ * it may call nothing of this runtime.  NULL takes it away.   Errors: ETHREAD. */
 typedef void errand_trace_fn(void *arg, const errand_step *step);
 ERRAND_API ERRAND_MUST_USE errand_status errand_trace(errand_runtime *runtime,
                                                       errand_trace_fn *fn, void *arg);

@@ -127,7 +127,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_task_cancel(errand_runtime *runt
                                                             errand_reason reason);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_abort(errand_runtime *runtime,
                                                            const errand_task_id *id);
-/* errand_cancel_roots: every root and all below, also when something between has ended. */
+/* errand_cancel_roots: every root and all below, also when something between has ended.
+ * Errors: ETHREAD · EINVAL (reason). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_cancel_roots(errand_runtime *runtime,
                                                              errand_reason reason);
 /* errand_task_cancelled: the reason, or NONE.  Inside a shield: NONE until it ends. */

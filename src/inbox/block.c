@@ -46,7 +46,8 @@ errand__block_create(uint64_t runtime_id, uint32_t operations_max, uint32_t mess
 void
 errand__block_hold(errand__block *block)
 {
-    atomic_fetch_add_explicit(&block->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&block->refs, 1,
+                              memory_order_relaxed); /* Pairs: block-refs */
 }
 
 static void

@@ -49,17 +49,25 @@ typedef struct errand__block {
      * Order: compare-exchange and exchange, acquire-release.  Pairs: inbox-put.
      * Why: the consumer must see the node's bytes. */
     _Alignas(ERRAND_LINE) _Atomic uintptr_t head;
-    /* bell: what a parked consumer sleeps on; stepped by whoever replaced PARKED. */
+    /* bell: what a parked consumer sleeps on; stepped by whoever replaced PARKED, or rings.
+     * Writers: any thread, signal handlers.  Readers: the owner.  Order: release, acquire.
+     * Pairs: bell.  Why: the owner must see what was rung for. */
     _Alignas(ERRAND_LINE) atomic_uint bell;
-    /* interrupted: errand_interrupt was called (signal handlers write it). */
+    /* interrupted: errand_interrupt was called.  Writers: any thread, signal handlers; the owner
+     * clears it.  Readers: the owner.  Order: release, acquire.  Pairs: interrupted.
+     * Why: what was done before the call is seen by the drive that heeds it. */
     atomic_uint interrupted;
-    /* refs: biased count, see inbox.c: the runtime, inbox handles, unsettled operations. */
+    /* refs: biased count, see block.c.  Writers, Readers: any thread that holds one.
+     * Order: acquire-release on the way down.  Pairs: block-refs.  Why: the last one unmaps what
+     * all others wrote. */
     _Atomic int64_t refs;
-    _Atomic uint64_t undeliverable, returned_late, messages_lost, posts_dropped;
-    /* Terminal counters of what the library settles outside workers and of late puts. */
-    _Atomic uint64_t leaked;
+    /* undeliverable, returned_late, messages_lost, leaked: plain counts of rare events.
+     * Writers: any worker.  Readers: snapshots.  Order: relaxed.  Pairs: none.  Why: nothing hangs
+     * on them. */
+    _Atomic uint64_t undeliverable, returned_late, messages_lost, leaked;
     /* failure_free: {tag : 32 | index : 32} of the first free failure, a stack with a tag
-     * against ABA.  Writers: any thread.  Order: acquire-release.  Pairs: failure-pool. */
+     * against ABA.  Writers, Readers: any thread.  Order: acquire-release.  Pairs: failure-pool.
+     * Why: whoever takes a block must see its link. */
     _Atomic uint64_t failure_free;
 } errand__block;
 

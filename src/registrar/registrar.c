@@ -9,8 +9,8 @@
  * Free records are a stack, so a warm runtime keeps using the same few cache lines. */
 #include "registrar/registrar.h"
 
-/* next_runtime: the next runtime id.  Writers, readers: any thread.  Order: relaxed, each value is
- * handed out by one compare-exchange and nothing else hangs on it.  Why: it orders nothing. */
+/* next_runtime: the next runtime id.  Writers, Readers: any thread.  Order: relaxed.
+ * Pairs: none.  Why: each value is handed out by one compare-exchange; it orders nothing. */
 static _Atomic uint64_t next_runtime = 1;
 
 uint64_t

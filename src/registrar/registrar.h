@@ -64,7 +64,10 @@ errand__control_generation(uint64_t control)
 /* ---- the record --------------------------------------------------------------------------- */
 /* A failure's details: a block of the runtime's message pool, taken by the worker. */
 typedef struct errand__failure {
-    _Atomic uint32_t next; /* in the pool's free list; see inbox/inbox.h */
+    /* next: in the pool's free list.  Writers: whoever gives it back.  Readers: whoever takes one,
+     * perhaps too late.  Order: relaxed.  Pairs: failure-pool (inbox.h).  Why: failure_free orders
+     * it. */
+    _Atomic uint32_t next;
     int32_t sys_errno, signal_number;
     char system_call[44];
     char text[256];
@@ -75,11 +78,13 @@ typedef struct errand__failure {
 typedef struct errand__extra {
     const char *name;
     uint64_t trace_id;
-    uint64_t deadline_ns, soft_ns;       /* relative; 0 = none */
-    uint64_t quarantine_ns, work_max;    /* 0 = none */
-    uint8_t deadline_stage;              /* what deadline_entry waits for; see cancel.c */
-    uint64_t t_start, t_end;             /* exact times; worker's until put */
-    _Atomic uint64_t work_done;          /* the job's */
+    uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
+    uint64_t quarantine_ns, work_max; /* 0 = none */
+    uint8_t deadline_stage;           /* what deadline_entry waits for; see cancel.c */
+    uint64_t t_start, t_end;          /* exact times; worker's until put */
+    /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
+     * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
+    _Atomic uint64_t work_done;
     struct errand_waker *waker;          /* async: a counted reference */
     uint64_t key, begin, due, tie, fate; /* seeded orders */
     errand__heap_entry due_entry;        /* seeded orders: in the due heap */

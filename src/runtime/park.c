@@ -14,7 +14,8 @@ buffered(const errand_runtime *runtime)
            runtime->hand_live || runtime->later != 0 ||
            !errand__list_empty(&runtime->scheduler.ready) ||
            !errand__list_empty(&runtime->scheduler.pass) ||
-           atomic_load_explicit(&runtime->block->interrupted, memory_order_acquire) != 0;
+           atomic_load_explicit(&runtime->block->interrupted, memory_order_acquire) !=
+               0; /* Pairs: interrupted */
 }
 
 uint64_t

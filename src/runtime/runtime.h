@@ -56,8 +56,8 @@ struct errand_runtime {
     errand_allocator allocator_copy;
     errand__block *block;
     uint32_t fork_epoch;
-    /* owner: pthread_self() of the owner, 0 = released.  Writers: release (release), adopt
-     * (compare-exchange).  Readers: every call.  Pairs: runtime-owner.  Why: what the one thread
+    /* owner: pthread_self() of the owner, 0 = released.  Writers: release, adopt.  Readers: every
+     * call.  Order: release store, compare-exchange, acquire load.  Pairs: runtime-owner.  Why: what the one thread
      * wrote must be there for the other. */
     _Atomic uintptr_t owner;
     /* Owner thread only. */
@@ -67,8 +67,10 @@ struct errand_runtime {
     errand__registrar registrar;
     errand__scheduler scheduler;
     errand_lease *leases[ERRAND__LEASES_MAX];
-    _Atomic uint32_t lease_count; /* grows only; release.  Pairs: lease-count */
-    uint64_t key, submissions;    /* of what is submitted outside tasks */
+    /* lease_count: Writers: the owner.  Readers: snapshots, any thread.  Order: release, acquire.
+     * Pairs: lease-count.  Why: a lease is there before it is counted. */
+    _Atomic uint32_t lease_count;
+    uint64_t key, submissions; /* of what is submitted outside tasks */
     /* News taken from the inbox and not yet delivered, in order: a chain of tagged links. */
     uintptr_t pending, pending_last;
     uintptr_t follow_first, follow_last; /* follow-ups that found no room yet */
@@ -81,19 +83,19 @@ struct errand_runtime {
     errand__failure *hand_failure;
     bool hand_live;
     errand__resume *visiting;    /* whose continuation is being called */
-    _Atomic uint64_t leaked;     /* objects whose drop panicked (O76); single writer */
     errand__resume *hand_resume; /* gets the payload if the handler does not take it */
     char scratch[256];           /* messages made here (EDECODE, stall) */
     errand__link waits, cleanups;
     size_t wait_count, cleanup_count;
-    _Atomic uint64_t held; /* bodies that outlived their operation; single writer */
     errand__resume *resumes_free;
     errand__cleanup *cleanups_free;
     size_t later; /* records with OWN_LATER set: cancel_later, abandon_later */
     errand__heap
         deadlines; /* extra->deadline_entry, on the runtime's clock; last = slot */
-    /* Single writer: owner; read by snapshot.  Pairs: cell-count. */
-    _Atomic uint64_t resumed, late, reaped, stale;
+    /* resumed, late, reaped, stale, leaked (objects whose drop panicked, O76), held (bodies that
+     * outlived their operation): Writers: the owner.  Readers: snapshots, any thread.
+     * Order: release, acquire.  Pairs: cell-count.  Why: see accounts.c. */
+    _Atomic uint64_t resumed, late, reaped, stale, leaked, held;
     errand__cell own;   /* settled by the owner on no lease's behalf */
     int turn_source;    /* drive's persistent cursor */
     bool foreign_input; /* seeded and something came from another thread */
