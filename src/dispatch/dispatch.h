@@ -8,13 +8,16 @@
 #include "errand/async.h"
 
 /* ---- counters ------------------------------------------------------------------------------- */
-/* One cell per worker and lease, and one of the owner's: each has a single writer, only grows,
- * and is read by anyone.  Order: release stores, acquire loads.  Pairs: cell-count. */
+/* One cell per worker and lease, and one of the owner's. */
 typedef struct errand__cell {
+    /* started, outcomes (settled after a start), cancelled_queued (settled without), codes
+     * (failure codes of both): Writers: one thread.  Readers: snapshots, any thread.
+     * Order: release, acquire.  Pairs: cell-count.  Why: a snapshot that sees a later stage must
+     * see the earlier ones (accounts.c). */
     _Alignas(ERRAND_LINE) _Atomic uint64_t started;
-    _Atomic uint64_t outcomes[6];         /* settled after a start, by errand_outcome */
-    _Atomic uint64_t cancelled_queued;    /* settled without a start */
-    _Atomic uint64_t codes[ERRAND_CODES]; /* failure codes of both */
+    _Atomic uint64_t outcomes[6];
+    _Atomic uint64_t cancelled_queued;
+    _Atomic uint64_t codes[ERRAND_CODES];
 } errand__cell;
 static inline void
 errand__count(_Atomic uint64_t *counter)
@@ -153,9 +156,12 @@ bool errand__hands_drop_pending(errand__hands *hands, struct errand_waker *waker
 
 /* Wakers (async.h).  The executor that claims the job sets rouse before start is called. */
 struct errand_waker {
+    /* refs: Writers, Readers: any thread that holds one.  Order: acquire-release on the way down.
+     * Pairs: waker-refs.  Why: the last one frees it. */
     atomic_uint refs;
-    /* state: 0 quiet, 1 woken (queued for a poll), 2 dead.  Any thread; exchange, acquire-release.
-     * Pairs: waker-state. */
+    /* state: 0 quiet, 1 woken (queued for a poll), 2 dead.  Writers: any thread.  Readers: the
+     * executor's thread.  Order: compare-exchange, acquire-release.  Pairs: waker-state.
+     * Why: the poll must see what was done before the wake. */
     atomic_uint state;
     void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
     void (*forget)(void *port);                /* the last reference is gone */

@@ -12,7 +12,8 @@ errand__waker_create(void)
     errand_waker *waker = errand__mem_alloc(NULL, sizeof *waker);
 
     if (waker != NULL)
-        atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
+        atomic_store_explicit(&waker->refs, 1,
+                              memory_order_relaxed); /* Pairs: waker-refs */
     return waker;
 }
 
@@ -52,7 +53,8 @@ errand_waker_abandon(errand_waker **take_waker)
         return;
     waker = *take_waker;
     *take_waker = NULL;
-    if (atomic_fetch_sub_explicit(&waker->refs, 1, memory_order_acq_rel) != 1)
+    if (atomic_fetch_sub_explicit(&waker->refs, 1, memory_order_acq_rel) !=
+        1) /* Pairs: waker-refs */
         return;
     if (waker->forget != NULL)
         waker->forget(waker->port);

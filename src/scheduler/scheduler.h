@@ -86,6 +86,7 @@ typedef enum errand__task_wait {
 typedef struct errand__join { /* one task that another waits for */
     errand__link link;        /* in the target's joiners, until it ended */
     errand_task *joiner;
+    uint64_t target; /* its number */
     bool ended;
 } errand__join;
 
@@ -191,7 +192,6 @@ struct errand__scheduler {
     uint64_t root_spawns;
     uint64_t next_task;
     errand_task *running;  /* whose function is being called */
-    void *hand;            /* the runtime's: what the running task's news stand in */
     bool busy_ending, busy_cancelling;
     errand__audit audit;
     /* Seeded orders: operations by (due, tie, key); entries are errand__extra.due_entry. */
@@ -203,6 +203,7 @@ struct errand__scheduler {
     int turn_source;
     uint32_t turn_left;
     bool turn_pass; /* seeded: the pass of this instant has begun */
+    bool turn_over; /* seeded: it has ended, and time is to move before the next one */
 };
 
 /* scheduler.c.  config: order, seed, start_ns, grace_ns and flags count. */
@@ -255,6 +256,8 @@ void errand__task_joins_clear(errand_task *task);
 
 /* task_visit.c: the function is called. */
 void errand__task_visit(errand__ready *ready, void *context);
+/* Is it cancelled and untold?  Then the next visit tells that, in place of its news. */
+bool errand__task_must_tell(const errand_task *task);
 void errand__task_enter(errand_task *task, const errand_task_news *news);
 /* The running task was left by longjmp: it ends as failed, at the next drive. */
 void errand__scheduler_unwound(errand__scheduler *scheduler);

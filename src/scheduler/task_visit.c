@@ -7,7 +7,12 @@
 #include "scheduler/scheduler.h"
 
 static void answered(errand_task *task, errand_task_answer answer);
-static bool must_tell(const errand_task *task);
+
+bool
+errand__task_must_tell(const errand_task *task)
+{
+    return !task->told && errand__task_reason(task) != ERRAND_REASON_NONE;
+}
 
 void
 errand__task_visit(errand__ready *ready, void *context)
@@ -32,7 +37,7 @@ errand__task_enter(errand_task *task, const errand_task_news *news)
     errand_task_answer answer;
 
     ERRAND_ASSERT(scheduler->running == NULL && !task->ending);
-    if (must_tell(task)) { /* in place of what it was readied for (O39) */
+    if (errand__task_must_tell(task)) { /* in place of what it was readied for (O39) */
         told.reason = errand__task_reason(task);
         task->told = true;
         news = &told;
@@ -79,10 +84,4 @@ answered(errand_task *task, errand_task_answer answer)
     errand__task_end(task,
                      answer == ERRAND_TASK_DONE ? ERRAND_END_DONE : ERRAND_END_FAILED);
     errand__endings_run(scheduler);
-}
-
-static bool
-must_tell(const errand_task *task)
-{
-    return !task->told && errand__task_reason(task) != ERRAND_REASON_NONE;
 }

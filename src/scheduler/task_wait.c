@@ -141,7 +141,7 @@ errand__task_join_begin(errand_task *task, const errand_task_id *ids, size_t cou
     for (size_t i = 0; i < count; i++) {
         errand_task *target = errand__task_find(task->scheduler, &ids[i]);
 
-        joins[i] = (errand__join){.joiner = task};
+        joins[i] = (errand__join){.joiner = task, .target = ids[i].task};
         if (target == NULL || target->finished)
             joins[i].ended = true;
         else
