@@ -97,7 +97,6 @@ struct errand_runtime {
      * Order: release, acquire.  Pairs: cell-count.  Why: see accounts.c. */
     _Atomic uint64_t resumed, late, reaped, stale, leaked, held;
     errand__cell own;   /* settled by the owner on no lease's behalf */
-    int turn_source;    /* drive's persistent cursor */
     bool foreign_input; /* seeded and something came from another thread */
     char foreign_text[64];
     struct errand__digesters *digesters; /* errand_audit_payload */
@@ -243,12 +242,48 @@ void errand__order_fini(errand_runtime *runtime); /* digesters */
 void errand__runtime_account(const errand_runtime *runtime, errand_snapshot *out);
 uint64_t errand__next_deadline(const errand_runtime *runtime);
 
-/* ---- tasks.c (runtime) -------------------------------------------------------------------------------------- */
+/* ---- due.c, drive.c, drive_seeded.c -------------------------------------------------------------------- */
+/* Seeded orders: moves virtual time; the only place that does.  event: the earliest of dues, timers,
+ * deadlines and reaps; UINT64_MAX = none. */
+void errand__order_move(errand_runtime *runtime, uint64_t to);
+uint64_t errand__order_event(const errand_runtime *runtime);
+
+typedef struct errand__turn { /* a turn in progress */
+    uint32_t items, completions, timers, visits, cleanups, commands; /* left */
+    bool unlimited;             /* no limit of items: each source once */
+    bool taken;                 /* an item */
+    bool passed;                /* a pass was begun */
+    bool moved;                 /* virtual time */
+    uint64_t wall_end;          /* 0 = none */
+    uint64_t until;             /* virtual time does not go on beyond this */
+    uint64_t registration;      /* timers from this one on are of a later turn */
+    const errand_task_id *stop; /* the turn ends when this task has; or NULL */
+    errand_turn done;
+} errand__turn;
+void errand__turn_init(errand__turn *turn, const errand_budget *budget);
+/* One turn; what was left undone by an unwind goes first. */
+void errand__turn_run(errand_runtime *runtime, errand__turn *turn);
+void errand__turn_seeded(errand_runtime *runtime, errand__turn *turn);
+bool errand__turn_ended(errand_runtime *runtime, const errand__turn *turn);
+/* One item of a source; false: it has none now, or may not in this turn. */
+bool errand__take_news(errand_runtime *runtime, errand__turn *turn);
+bool errand__take_timer(errand_runtime *runtime, errand__turn *turn);
+bool errand__take_visit(errand_runtime *runtime, errand__turn *turn);
+bool errand__take_cleanup(errand_runtime *runtime, errand__turn *turn);
+void errand__interrupt_take(errand_runtime *runtime);
+uint64_t
+errand__timer_next(const errand_runtime *runtime); /* operations' deadlines too */
+
+/* ---- tasks.c, task_waits.c ------------------------------------------------------------------------------ */
+/* Goes on with cancels and ends that a longjmp cut short. */
+void errand__tasks_resume_work(errand_runtime *runtime);
+/* May this task wait now?  The first thing that every wait of a task asks. */
+errand_status errand__task_enter_wait(const errand_task *task, const char *function,
+                                      errand_runtime **out_runtime);
 /* Cancels or aborts every task below the roots, in key order; used by shutdown and interrupt. */
 void errand__tasks_cancel_all(errand_runtime *runtime, errand_reason reason);
 void errand__tasks_abort_all(errand_runtime *runtime);
 size_t errand__tasks_live(const errand_runtime *runtime);
 void errand__tasks_fini(errand_runtime *runtime);
-/* The operation that a task waits for has ended or been cancelled: readies it. */
 bool errand__tasks_trace(errand_runtime *runtime, errand_visitor *visitor);
 #endif

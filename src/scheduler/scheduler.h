@@ -15,19 +15,23 @@ typedef struct errand__scheduler errand__scheduler;
 
 /* ---- timers (timers.c): (deadline, registration) order ------------------------------------ */
 typedef struct errand__timer {
-    errand__heap_entry entry; /* major = deadline, minor = registration, last = key (audit) */
-    void (*fire)(struct errand__timer *timer, void *context); /* context: the scheduler's */
+    errand__heap_entry
+        entry; /* major = deadline, minor = registration, last = key (audit) */
+    void (*fire)(struct errand__timer *timer,
+                 void *context); /* context: the scheduler's */
 } errand__timer;
 /* Room for count timers at once, so that add cannot fail. */
 bool errand__timers_reserve(errand__scheduler *scheduler, size_t count);
 /* A deadline of UINT64_MAX counts as no timer: nothing is added. */
-void errand__timer_add(errand__scheduler *scheduler, errand__timer *timer, uint64_t deadline,
-                       uint64_t key);
-void errand__timer_remove(errand__scheduler *scheduler, errand__timer *timer); /* harmless twice */
+void errand__timer_add(errand__scheduler *scheduler, errand__timer *timer,
+                       uint64_t deadline, uint64_t key);
+void errand__timer_remove(errand__scheduler *scheduler,
+                          errand__timer *timer);                  /* harmless twice */
 uint64_t errand__timers_next(const errand__scheduler *scheduler); /* UINT64_MAX = none */
 /* Fires the first timer with a deadline of at most until that was registered before registration
  * (scheduler->registrations at the start of a turn, so that a turn ends). */
-bool errand__timers_fire(errand__scheduler *scheduler, uint64_t until, uint64_t registration);
+bool errand__timers_fire(errand__scheduler *scheduler, uint64_t until,
+                         uint64_t registration);
 
 /* ---- ready items (pass.c): what one visit of a turn runs ------------------------------------- */
 typedef struct errand__ready {
@@ -49,8 +53,8 @@ typedef struct errand__audit {
     void *trace_arg;
 } errand__audit;
 /* One step: folded into the digest in seeded orders, handed to the trace in all. */
-void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind, uint32_t detail,
-                        uint64_t key, uint64_t value, const char *label);
+void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
+                        uint32_t detail, uint64_t key, uint64_t value, const char *label);
 
 /* ---- draws (order.c) ------------------------------------------------------------------------------ */
 typedef struct errand__latency {
@@ -70,7 +74,8 @@ bool errand__order_reserve(errand__scheduler *scheduler, size_t count);
 void errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t key,
                         uint32_t kind);
 void errand__order_forget(errand__scheduler *scheduler, errand__extra *extra);
-uint64_t errand__order_next(const errand__scheduler *scheduler); /* earliest due; UINT64_MAX */
+uint64_t
+errand__order_next(const errand__scheduler *scheduler); /* earliest due; UINT64_MAX */
 
 /* ---- tasks ------------------------------------------------------------------------------------------ */
 #define ERRAND__LABEL_MAX 64
@@ -97,12 +102,13 @@ typedef struct errand__task_defer {
 } errand__task_defer;
 
 struct errand_task {
-    errand__ready ready;   /* linked: it runs at the next pass with why */
-    errand__timer limit;   /* of its wait */
-    errand__timer guard;   /* the limit of its shield, else the end of its grace */
-    errand__link waiting;  /* in scheduler->waiting while a wait is registered: key order */
-    errand__link all;      /* in scheduler->all: spawn order */
-    errand__link work;     /* in scheduler->ending or ->cancelling */
+    errand__ready ready; /* linked: it runs at the next pass with why */
+    errand__timer limit; /* of its wait */
+    errand__timer guard; /* the limit of its shield, else the end of its grace */
+    errand__link
+        waiting;       /* in scheduler->waiting while a wait is registered: key order */
+    errand__link all;  /* in scheduler->all: spawn order */
+    errand__link work; /* in scheduler->ending or ->cancelling */
     errand__scheduler *scheduler;
     /* The name.  number 0 = a free record; records stay mapped, so an old id is recognised. */
     uint64_t number, key;
@@ -122,7 +128,7 @@ struct errand_task {
     errand__join *joins, join_own;
     size_t join_count;
     errand__link joiners; /* errand__join.link of those who wait for this one */
-    void *operation;      /* the runtime's resume object of an operation's wait, or NULL */
+    void *operation; /* the runtime's resume object of an operation's wait, or NULL */
     /* Cancel. */
     uint64_t grace_end; /* 0 = no grace has begun */
     uint64_t shield_limit;
@@ -130,17 +136,17 @@ struct errand_task {
     uint32_t reruns;  /* how often a past deadline put it into pass rerun_pass */
     uint64_t rerun_pass;
     errand__task_defer *defers;
-    uint8_t phase;     /* errand_task_state; 0 = free */
-    uint8_t wait;      /* errand__task_wait */
-    uint8_t why;       /* errand_why of the next visit */
-    uint8_t end;       /* errand_task_end, once decided */
-    uint8_t reason;    /* errand_reason; sticky, the first wins */
-    bool told;         /* it was resumed with the reason */
-    bool shield_over;  /* the shield's limit passed */
-    bool timed_out;    /* its operation was cancelled by the wait's limit */
-    bool token;        /* errand_task_wake came before the park */
-    bool ending;       /* its end was decided */
-    bool finished;     /* ended: only holds keep the record */
+    uint8_t phase;    /* errand_task_state; 0 = free */
+    uint8_t wait;     /* errand__task_wait */
+    uint8_t why;      /* errand_why of the next visit */
+    uint8_t end;      /* errand_task_end, once decided */
+    uint8_t reason;   /* errand_reason; sticky, the first wins */
+    bool told;        /* it was resumed with the reason */
+    bool shield_over; /* the shield's limit passed */
+    bool timed_out;   /* its operation was cancelled by the wait's limit */
+    bool token;       /* errand_task_wake came before the park */
+    bool ending;      /* its end was decided */
+    bool finished;    /* ended: only holds keep the record */
     char label[ERRAND__LABEL_MAX];
     errand_task *next_free;
 };
@@ -183,15 +189,15 @@ struct errand__scheduler {
     uint64_t passes;
     /* Tasks. */
     errand__task_table tasks;
-    errand__link all;      /* records in use, in spawn order */
-    errand__link waiting;  /* by wait key */
-    errand__link roots;    /* errand_task.sibling */
-    errand__link ending;   /* a stack: the first is being ended */
+    errand__link all;     /* records in use, in spawn order */
+    errand__link waiting; /* by wait key */
+    errand__link roots;   /* errand_task.sibling */
+    errand__link ending;  /* a stack: the first is being ended */
     errand__link cancelling;
-    size_t live;           /* tasks that have not finished */
+    size_t live; /* tasks that have not finished */
     uint64_t root_spawns;
     uint64_t next_task;
-    errand_task *running;  /* whose function is being called */
+    errand_task *running; /* whose function is being called */
     bool busy_ending, busy_cancelling;
     errand__audit audit;
     /* Seeded orders: operations by (due, tie, key); entries are errand__extra.due_entry. */
@@ -202,14 +208,17 @@ struct errand__scheduler {
      * may still take there. */
     int turn_source;
     uint32_t turn_left;
-    bool turn_pass; /* seeded: the pass of this instant has begun */
-    bool turn_over; /* seeded: it has ended, and time is to move before the next one */
+    bool turn_begun; /* seeded: this source has begun its part of the instant */
+    bool
+        turn_over; /* seeded: the instant has ended; time is to move before the next one */
 };
 
 /* scheduler.c.  config: order, seed, start_ns, grace_ns and flags count. */
-void errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config *config,
-                            const errand_allocator *allocator, errand__registrar *registrar,
-                            const errand__outside *outside, void *context);
+void errand__scheduler_init(errand__scheduler *scheduler,
+                            const errand_runtime_config *config,
+                            const errand_allocator *allocator,
+                            errand__registrar *registrar, const errand__outside *outside,
+                            void *context);
 /* Frees the memory; all tasks have finished. */
 void errand__scheduler_fini(errand__scheduler *scheduler);
 uint64_t errand__scheduler_time(errand__scheduler *scheduler);
@@ -227,7 +236,8 @@ errand_status errand__task_spawn(errand__scheduler *scheduler, errand_task *pare
                                  errand_task **out_task);
 /* The record that has this name, ended and held ones too; NULL = none.  The runtime is the caller's
  * business. */
-errand_task *errand__task_find(const errand__scheduler *scheduler, const errand_task_id *id);
+errand_task *errand__task_find(const errand__scheduler *scheduler,
+                               const errand_task_id *id);
 errand_task_id errand__task_id(const errand_task *task);
 /* Gives the record back, if it finished and nobody holds it. */
 void errand__task_release(errand_task *task);
@@ -239,7 +249,8 @@ errand_task *errand__task_following(const errand_task *task, const errand_task *
 /* May the task register a wait now?  OK, ECANCELLED or EMISUSE (text). */
 errand_status errand__task_may_wait(const errand_task *task, const char **out_text);
 /* Registers a wait with a key of its own (O6), until errand__task_ready or the limit.  EEXHAUSTED. */
-errand_status errand__task_wait_begin(errand_task *task, errand__task_wait wait, uint64_t limit);
+errand_status errand__task_wait_begin(errand_task *task, errand__task_wait wait,
+                                      uint64_t limit);
 /* The same for an operation, which has a key. */
 void errand__task_wait_operation(errand_task *task, void *operation, uint64_t wait_id,
                                  uint64_t generation, uint64_t limit);
@@ -250,7 +261,8 @@ void errand__task_wait_clear(errand_task *task);
 void errand__task_ready(errand_task *task, errand_why why);
 void errand__task_ready_soon(errand_task *task, errand_why why);
 /* Joins: names that mean nothing any more count as ended.  ENOMEM. */
-errand_status errand__task_join_begin(errand_task *task, const errand_task_id *ids, size_t count);
+errand_status errand__task_join_begin(errand_task *task, const errand_task_id *ids,
+                                      size_t count);
 bool errand__task_joined(const errand_task *task, size_t *out_index);
 void errand__task_joins_clear(errand_task *task);
 
@@ -267,8 +279,10 @@ void errand__scheduler_unwound(errand__scheduler *scheduler);
 void errand__task_end(errand_task *task, errand_task_end end);
 /* Ends all that was decided, but not the running task nor what is above it. */
 void errand__endings_run(errand__scheduler *scheduler);
-errand_status errand__task_defer_push(errand_task *task, void (*fn)(void *arg), void *arg);
-bool errand__task_defer_pop(errand_task *task); /* without calling it; false = there was none */
+errand_status errand__task_defer_push(errand_task *task, void (*fn)(void *arg),
+                                      void *arg);
+bool errand__task_defer_pop(
+    errand_task *task); /* without calling it; false = there was none */
 
 /* task_cancel.c */
 /* Marks the task and all below; what has to be torn down is queued for cancels_run. */

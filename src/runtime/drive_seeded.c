@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: a turn in the seeded orders.
+ *
+ * An instant is: news that are there, operations that are due by (due, tie, key), deadlines and
+ * timers by registration, one pass over the tasks that are ready, cleanups (D144), and news once
+ * more: what was cancelled in the pass is delivered before time moves.  Input from outside is
+ * admitted with the news, so between passes only (O65).  A turn goes through one instant; where
+ * it was cut the next one goes on, so the budget changes nothing that a program can see.  When
+ * the instant is over time is due to move, and the next turn moves it first: to the earliest of
+ * the next event and, if tasks are ready, one cycle on (D21), and never past an event.
+ *
+ * Sources do not share here as they do in arrival order: what an instant holds is finite, and
+ * its order is the promise. */
+#include "runtime/runtime.h"
+
+enum { /* scheduler.turn_source */
+       PHASE_NEWS = 0,
+       PHASE_DUES = 1,
+       PHASE_TIMERS = 2,
+       PHASE_VISITS = 3,
+       PHASE_CLEANUPS = 4,
+       PHASE_NEWS_AGAIN = 5,
+       PHASES = 6
+};
+
+static bool
+take_due(errand_runtime *runtime, errand__turn *turn)
+{
+    if (turn->completions == 0 ||
+        !errand__due_next(runtime, runtime->scheduler.now, runtime->config.on_completion,
+                          runtime->config.held_on_completion_arg))
+        return false;
+    turn->items--;
+    turn->completions--;
+    turn->done.completions++;
+    return true;
+}
+
+/* Does this phase have anything that its own limit in the turn forbids?  Then the turn is cut. */
+static bool
+forbidden(const errand_runtime *runtime, int phase)
+{
+    const errand__scheduler *scheduler = &runtime->scheduler;
+
+    switch (phase) {
+    case PHASE_DUES:
+        return errand__order_next(scheduler) <= scheduler->now;
+    case PHASE_TIMERS:
+        return errand__timer_next(runtime) <= scheduler->now;
+    case PHASE_VISITS:
+        return !errand__list_empty(&scheduler->pass);
+    case PHASE_CLEANUPS:
+        return errand__cleanup_next(runtime) <= scheduler->now;
+    default:
+        return runtime->pending != 0;
+    }
+}
+
+static bool
+take(errand_runtime *runtime, errand__turn *turn, int phase)
+{
+    switch (phase) {
+    case PHASE_DUES:
+        return take_due(runtime, turn);
+    case PHASE_TIMERS:
+        return errand__take_timer(runtime, turn);
+    case PHASE_VISITS:
+        return errand__take_visit(runtime, turn);
+    case PHASE_CLEANUPS:
+        return errand__take_cleanup(runtime, turn);
+    default:
+        return errand__take_news(runtime, turn);
+    }
+}
+
+static void
+begin_phase(errand_runtime *runtime, int phase)
+{
+    runtime->scheduler.turn_begun = true;
+    if (phase == PHASE_VISITS)
+        errand__pass_begin(&runtime->scheduler);
+    if (phase == PHASE_NEWS || phase == PHASE_NEWS_AGAIN) {
+        errand__interrupt_take(runtime);
+        errand__collect(runtime);
+    }
+}
+
+/* Goes on with the instant; false: the turn was cut before its end. */
+static bool
+run_instant(errand_runtime *runtime, errand__turn *turn)
+{
+    errand__scheduler *scheduler = &runtime->scheduler;
+
+    for (; scheduler->turn_source < PHASES; scheduler->turn_source++) {
+        int phase = scheduler->turn_source;
+
+        if (errand__turn_ended(runtime, turn))
+            return false;
+        if (!scheduler->turn_begun)
+            begin_phase(runtime, phase);
+        while (!errand__turn_ended(runtime, turn) && take(runtime, turn, phase))
+            continue;
+        if (forbidden(runtime, phase))
+            return false;
+        scheduler->turn_begun = false;
+    }
+    scheduler->turn_source = PHASE_NEWS;
+    scheduler->turn_over = true;
+    return true;
+}
+
+/* Moves time to the next instant, if there is one; true if there is something to do then. */
+static bool
+move_on(errand_runtime *runtime, errand__turn *turn)
+{
+    errand__scheduler *scheduler = &runtime->scheduler;
+    uint64_t next;
+
+    scheduler->turn_over = false;
+    errand__collect(runtime);
+    if (runtime->pending != 0) { /* between turns an operation was cancelled */
+        scheduler->turn_source = PHASE_NEWS_AGAIN;
+        return true;
+    }
+    next = errand__order_event(runtime);
+    if (!errand__list_empty(&scheduler->ready) &&
+        next > errand__time_add(scheduler->now, scheduler->cycle))
+        next = errand__time_add(scheduler->now, scheduler->cycle);
+    if (next == UINT64_MAX)
+        return true;
+    if (next >= turn->until &&
+        turn->until > scheduler->now) { /* the run's timeout is first */
+        errand__order_move(runtime, turn->until);
+        turn->moved = true;
+        return false;
+    }
+    turn->moved = next > scheduler->now;
+    errand__order_move(runtime, next);
+    return true;
+}
+
+void
+errand__turn_seeded(errand_runtime *runtime, errand__turn *turn)
+{
+    uint32_t before = turn->items;
+
+    for (;;) {
+        if (runtime->scheduler.turn_over && !move_on(runtime, turn))
+            return;
+        turn->registration = runtime->scheduler.registrations;
+        if (!run_instant(runtime, turn) || turn->items != before || turn->moved)
+            return;
+        /* Nothing was there at this instant.  Is there a next one? */
+        if (errand__order_event(runtime) == UINT64_MAX && runtime->pending == 0 &&
+            errand__inbox_empty(runtime->block) &&
+            errand__list_empty(&runtime->scheduler.ready))
+            return;
+    }
+}

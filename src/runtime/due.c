@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: operations of the seeded orders.
+ *
+ * Everything about an operation is drawn when it is submitted; then it waits in the due heap.  At
+ * its due its job is handed to its executor and waited for, so exactly one runs at a time, and it
+ * sees the world as it is at its due.  What a real worker does meanwhile changes nothing that a
+ * program can see: news that other threads put in between stay in `pending` until the next
+ * instant (O65).
+ *
+ * Time moves here and nowhere else. */
+#include "runtime/runtime.h"
+
+#define STEP_AGAIN_NS                                                                    \
+    UINT64_C(1000000) /* an async job on a stepped executor is pending */
+
+static bool take_completion(errand_runtime *runtime, errand__record *record);
+
+void
+errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task *task)
+{
+    errand__scheduler *scheduler = &runtime->scheduler;
+    uint64_t key;
+
+    if (task == NULL)
+        task = scheduler->running;
+    key = task == NULL ? errand__key_operation(runtime->key, runtime->submissions++)
+                       : errand__key_operation(task->key, task->submissions++);
+    record->extra->slot = record->slot;
+    errand__order_draw(scheduler, record->extra, key, record->kind);
+    errand__audit_step(scheduler, ERRAND_STEP_SUBMIT, record->kind, key,
+                       record->extra->due, errand__record_name(record));
+}
+
+void
+errand__order_move(errand_runtime *runtime, uint64_t to)
+{
+    errand__scheduler *scheduler = &runtime->scheduler;
+
+    if (to <= scheduler->now)
+        return;
+    scheduler->now = to;
+    errand__audit_step(scheduler, ERRAND_STEP_TIME, 0, 0, to, NULL);
+}
+
+uint64_t
+errand__order_event(const errand_runtime *runtime)
+{
+    uint64_t due = errand__order_next(&runtime->scheduler);
+    uint64_t other = errand__next_deadline(runtime);
+
+    return due < other ? due : other;
+}
+
+void
+errand__order_advance(errand_runtime *runtime, uint64_t limit)
+{
+    uint64_t next = errand__order_event(runtime);
+
+    if (limit < next)
+        next = limit;
+    if (next != UINT64_MAX)
+        errand__order_move(runtime, next);
+    runtime->scheduler.turn_over = false;
+}
+
+/* Runs the job of a due operation here and now, whoever's thread does it. */
+static void
+run_now(errand_runtime *runtime, errand__record *record)
+{
+    errand_lease *lease = runtime->leases[record->lease];
+    const errand__executor_ops *ops = lease->executor->ops;
+
+    record->owner_flags |= ERRAND__OWN_HANDED;
+    ops->submit(lease, record, (uint32_t)record->generation);
+    if (ops->flush != NULL)
+        ops->flush(lease);
+    for (;;) {
+        if (ops->step != NULL)
+            ops->step(lease);
+        if (take_completion(runtime, record))
+            return;
+        errand__inbox_park(runtime->block,
+                           ops->step != NULL ? STEP_AGAIN_NS : UINT64_MAX);
+    }
+}
+
+bool
+errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
+                 void *arg)
+{
+    errand__heap_entry *first = errand__heap_first(&runtime->scheduler.due);
+    errand__record *record;
+    errand__extra *extra;
+
+    if (first == NULL || first->major > limit)
+        return false;
+    extra = ERRAND__CONTAINER(first, errand__extra, due_entry);
+    record = &runtime->registrar.records[extra->slot];
+    errand__heap_remove(&runtime->scheduler.due, first);
+    errand__order_move(runtime, extra->due);
+    run_now(runtime, record);
+    errand__deliver(runtime, record, fn, arg);
+    return true;
+}
+
+/* Takes the completion out of what comes in; the rest stays in its order.  It can only be among
+ * what was not collected before: it was not handed over before. */
+static bool
+take_completion(errand_runtime *runtime, errand__record *record)
+{
+    uintptr_t self = (uintptr_t)record | ERRAND__NODE_COMPLETION;
+    uintptr_t before = runtime->pending == 0 ? 0 : runtime->pending_last;
+    uintptr_t link, *place;
+
+    errand__collect(runtime);
+    place = before == 0 ? &runtime->pending : errand__node_next(before);
+    for (link = *place; link != 0; link = *place) {
+        if (link == self) {
+            *place = *errand__node_next(link);
+            if (*place == 0)
+                runtime->pending_last = before;
+            return true;
+        }
+        before = link;
+        place = errand__node_next(link);
+    }
+    return false;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: drive and park until one task has ended; and what to say if it never will.
+ *
+ * The run ends with the item in which the task ended (D9), and its timeout comes before all that
+ * is due at the same instant (D37).  A stall is a turn that did nothing, with nothing out and no
+ * deadline to wait for: then no later turn can do anything either. */
+#include <stdio.h>
+#include <string.h>
+#include "runtime/runtime.h"
+
+static bool
+has_ended(errand_runtime *runtime, const errand_task_id *id)
+{
+    const errand_task *task = errand__task_find(&runtime->scheduler, id);
+
+    return task == NULL || task->finished;
+}
+
+/* After a turn without progress. */
+static errand_status
+wait_for_more(errand_runtime *runtime, const errand_turn *turn, uint64_t deadline)
+{
+    uint64_t until =
+        turn->next_deadline_ns < deadline ? turn->next_deadline_ns : deadline;
+
+    if (turn->next_deadline_ns == UINT64_MAX && !turn->inbox_needed)
+        return ERRAND_EDEADLOCK;
+    return errand_park(runtime, until);
+}
+
+errand_status
+errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_ns)
+{
+    errand__turn turn;
+    errand_status status = ERRAND_OK;
+
+    ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(id != NULL, ERRAND_EINVAL, "the id is NULL");
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
+                       "a job may not run a runtime");
+    if (runtime->draining || runtime->driving)
+        return errand__misuse(
+            ERRAND_EBUSY, __func__,
+            "a drain or drive is in progress, or was left and not unwound");
+    if (id->runtime != runtime->id || errand__task_find(&runtime->scheduler, id) == NULL)
+        return ERRAND_EUNKNOWN;
+    while (status == ERRAND_OK && !has_ended(runtime, id)) {
+        if (errand__runtime_time(runtime) >= deadline_ns)
+            return ERRAND_ETIMEOUT;
+        errand__turn_init(&turn, NULL);
+        turn.stop = id;
+        turn.until = deadline_ns;
+        errand__turn_run(runtime, &turn);
+        if (turn.done.kind != ERRAND_TURN_PROGRESS)
+            status = wait_for_more(runtime, &turn.done, deadline_ns);
+    }
+    return status;
+}
+
+/* ---- the text of a stall ------------------------------------------------------------------------ */
+
+typedef struct stall_report {
+    char *out;
+    size_t size, length;
+} stall_report;
+
+static void ERRAND_PRINTF(2, 3) add(stall_report *report, const char *format, ...)
+{
+    size_t room = report->size > report->length ? report->size - report->length : 0;
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(room == 0 ? NULL : report->out + report->length, room, format,
+                       arguments);
+    va_end(arguments);
+    if (length > 0)
+        report->length += (size_t)length;
+}
+
+static void
+add_joins(stall_report *report, const errand_task *task)
+{
+    const char *between = " joins";
+
+    for (size_t i = 0; i < task->join_count; i++) {
+        add(report, "%s task %llu", between, (unsigned long long)task->joins[i].target);
+        between = ",";
+    }
+}
+
+static void
+add_wait(stall_report *report, const errand_task *task)
+{
+    const errand__resume *resume = task->operation;
+    const errand__record *record = resume == NULL ? NULL : resume->record;
+
+    switch (task->wait) {
+    case ERRAND__TASK_WAIT_SLEEP:
+        add(report, " sleeps");
+        break;
+    case ERRAND__TASK_WAIT_JOIN:
+        add_joins(report, task);
+        break;
+    case ERRAND__TASK_WAIT_PARK:
+        add(report, " is parked");
+        break;
+    default:
+        if (record == NULL)
+            add(report, " is about to hear of its operation");
+        else
+            add(report, " awaits operation %llu '%s'",
+                (unsigned long long)record->operation, errand__record_name(record));
+        break;
+    }
+    if (task->limit.entry.position != 0)
+        add(report, " until %llu ns", (unsigned long long)task->limit.entry.major);
+}
+
+size_t
+errand_stall_text(errand_runtime *runtime, char *out, size_t size)
+{
+    stall_report report = {.out = out, .size = out == NULL ? 0 : size};
+    const errand__link *head, *link;
+
+    if (errand__runtime_check(runtime, __func__) != ERRAND_OK)
+        return 0;
+    if (report.size > 0)
+        out[0] = '\0';
+    head = &runtime->scheduler.waiting;
+    for (link = head->next; link != head; link = link->next) {
+        const errand_task *task = ERRAND__CONTAINER(link, const errand_task, waiting);
+
+        add(&report, "task %llu '%s'", (unsigned long long)task->number, task->label);
+        add_wait(&report, task);
+        add(&report, "\n");
+    }
+    return report.length;
+}

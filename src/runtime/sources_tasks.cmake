@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+errand_sources(
+    drive.c
+    drive_seeded.c
+    due.c
+    order.c
+    run.c
+    task_resume.c
+    task_waits.c
+    tasks.c)
