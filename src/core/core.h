@@ -237,6 +237,7 @@ void errand__heap_fini(errand__heap *heap);
 bool errand__heap_reserve(errand__heap *heap, size_t count);
 /* Needs room (reserve first); asserts it. */
 void errand__heap_insert(errand__heap *heap, errand__heap_entry *entry);
+/* Harmless on an entry that is in no heap. */
 void errand__heap_remove(errand__heap *heap, errand__heap_entry *entry);
 static inline errand__heap_entry *
 errand__heap_first(const errand__heap *heap)

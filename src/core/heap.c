@@ -61,8 +61,9 @@ void
 errand__heap_remove(errand__heap *heap, errand__heap_entry *entry)
 {
     size_t position = entry->position;
-    ERRAND_ASSERT(position >= 1 && position <= heap->count);
-    ERRAND_ASSERT(heap->entries[position] == entry);
+    if (position == 0)
+        return;
+    ERRAND_ASSERT(position <= heap->count && heap->entries[position] == entry);
     entry->position = 0;
     errand__heap_entry *last = heap->entries[heap->count--];
     if (last == entry)

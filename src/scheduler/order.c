@@ -80,8 +80,7 @@ errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t 
 void
 errand__order_forget(errand__scheduler *scheduler, errand__extra *extra)
 {
-    if (extra->due_entry.position != 0)
-        errand__heap_remove(&scheduler->due, &extra->due_entry);
+    errand__heap_remove(&scheduler->due, &extra->due_entry);
 }
 
 uint64_t

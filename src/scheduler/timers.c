@@ -26,8 +26,7 @@ errand__timer_add(errand__scheduler *scheduler, errand__timer *timer, uint64_t d
 void
 errand__timer_remove(errand__scheduler *scheduler, errand__timer *timer)
 {
-    if (timer->entry.position != 0)
-        errand__heap_remove(&scheduler->timers, &timer->entry);
+    errand__heap_remove(&scheduler->timers, &timer->entry);
 }
 
 uint64_t
