@@ -60,6 +60,18 @@ a_command_has_default_signals_and_no_descriptors_of_the_host(void **state)
 }
 
 static void
+a_command_cannot_write_to_its_input(void **state)
+{
+    const char *argv[] = {"sh", "-c", "(echo x >&0) 2> /dev/null && echo written; cat",
+                          NULL};
+    errand_command_config config = {.argv = argv, .input = "input", .input_size = 5};
+    const errand_command_result *result = run(*state, &config);
+
+    assert_non_null(result);
+    assert_string_equal((const char *)result->out, "input");
+}
+
+static void
 a_command_leads_a_group_of_its_own(void **state)
 {
     int pid, parent, group;
@@ -147,6 +159,8 @@ main(void)
         cmocka_unit_test_setup_teardown(
             a_command_has_default_signals_and_no_descriptors_of_the_host,
             rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_command_cannot_write_to_its_input,
+                                        rig_setup_manual, rig_teardown),
         cmocka_unit_test_setup_teardown(a_command_leads_a_group_of_its_own,
                                         rig_setup_manual, rig_teardown),
         cmocka_unit_test_setup_teardown(a_stolen_exit_status_is_a_failure_that_says_so,

@@ -141,6 +141,35 @@ what_cannot_be_run_is_named(void **state)
 }
 
 static void
+a_command_is_looked_for_only_in_absolute_directories_of_path(void **state)
+{
+    test_rig *rig = *state;
+    const char *argv[] = {"planted", NULL}, *env[] = {"PATH=:.:here/:/nowhere", NULL};
+    errand_command_config config = {.argv = argv, .env = env, .cwd = rig->dir};
+    char before[4096];
+
+    assert_int_equal(mkdir(rig_path(rig, "here"), 0700), 0);
+    rig_put_executable(rig, "planted", "#!/bin/sh\n");
+    rig_put_executable(rig, "here/planted", "#!/bin/sh\n");
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(rig->dir), 0);
+    assert_null(run(rig, &config));
+    assert_int_equal(chdir(before), 0);
+    rig_assert_failed(rig, ERRAND_OPERATION_NOT_FOUND, ENOENT);
+    /* what is there but cannot be run is told apart, unless a later directory has it */
+    char path[4096];
+    snprintf(path, sizeof path, "PATH=%s:/usr/bin:/bin", rig->dir);
+    env[0] = path;
+    rig_put(rig, "plain", "x", 1);
+    argv[0] = "plain";
+    assert_null(run(rig, &config));
+    rig_assert_failed(rig, ERRAND_OPERATION_PERMISSION, EACCES);
+    rig_put(rig, "true", "x", 1);
+    argv[0] = "true";
+    assert_non_null(run(rig, &config));
+}
+
+static void
 directory_and_environment_are_those_that_were_given(void **state)
 {
     test_rig *rig = *state;
@@ -290,6 +319,9 @@ main(void)
                                         rig_setup_manual, rig_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_run_is_named, rig_setup_manual,
                                         rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_command_is_looked_for_only_in_absolute_directories_of_path,
+            rig_setup_manual, rig_teardown),
         cmocka_unit_test_setup_teardown(
             directory_and_environment_are_those_that_were_given, rig_setup_manual,
             rig_teardown),

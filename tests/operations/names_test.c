@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: directories, file status and hosts come back in one canonical form.
- * Method: a directory with every kind of entry in it; numeric hosts and /etc/hosts, so that no
- * network is needed. */
+/* Goal: directories and file status come back in one canonical form.
+ * Method: a directory with every kind of entry in it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,18 +20,6 @@ list(test_rig *rig, const char *path, size_t max)
     rig_run(rig, &spec);
     return rig->result.outcome == ERRAND_COMPLETED
                ? rig_payload(rig, &errand_dir_list_type)
-               : NULL;
-}
-
-static const errand_addresses *
-resolve(test_rig *rig, const char *host, const char *service)
-{
-    errand_spec spec;
-
-    assert_int_equal(errand_spec_resolve(&spec, host, service, 0), ERRAND_OK);
-    rig_run(rig, &spec);
-    return rig->result.outcome == ERRAND_COMPLETED
-               ? rig_payload(rig, &errand_addresses_type)
                : NULL;
 }
 
@@ -178,78 +165,6 @@ status_follows_links_only_when_asked(void **state)
     assert_string_equal(rig->result.system_call, "stat");
 }
 
-static void
-a_numeric_host_gives_its_one_address(void **state)
-{
-    test_rig *rig = *state;
-    const errand_addresses *found = resolve(rig, "127.0.0.2", "8080");
-
-    assert_non_null(found);
-    assert_int_equal(found->count, 1);
-    assert_int_equal(found->addresses[0].family, 4);
-    assert_int_equal(found->addresses[0].port, 8080);
-    assert_memory_equal(found->addresses[0].bytes, "\x7f\x00\x00\x02", 4);
-    assert_string_equal(found->addresses[0].text, "127.0.0.2");
-    found = resolve(rig, "2001:db8::1", NULL);
-    assert_non_null(found);
-    assert_int_equal(found->count, 1);
-    assert_int_equal(found->addresses[0].family, 6);
-    assert_int_equal(found->addresses[0].port, 0);
-    assert_string_equal(found->addresses[0].text, "2001:db8::1");
-}
-
-static void
-addresses_are_sorted_and_each_is_there_once(void **state)
-{
-    test_rig *rig = *state;
-    const errand_addresses *found = resolve(rig, "localhost", "80");
-
-    assert_non_null(found);
-    assert_true(found->count >= 1);
-    for (size_t i = 1; i < found->count; i++) {
-        const errand_address *one = &found->addresses[i - 1],
-                             *next = &found->addresses[i];
-        assert_true(one->family < next->family ||
-                    (one->family == next->family &&
-                     memcmp(one->bytes, next->bytes, sizeof one->bytes) < 0));
-    }
-}
-
-static void
-an_unknown_host_or_service_is_a_failure_that_names_it(void **state)
-{
-    test_rig *rig = *state;
-
-    assert_null(resolve(rig, "no-such-host.invalid", NULL));
-    if (rig->result.job_code == ERRAND_OPERATION_AGAIN) /* no name server here */
-        rig_assert_failed(rig, ERRAND_OPERATION_AGAIN, 0);
-    else
-        rig_assert_failed(rig, ERRAND_OPERATION_NOT_FOUND, 0);
-    rig_assert_says(rig, "host 'no-such-host.invalid'");
-    assert_null(resolve(rig, "127.0.0.1", "no-such-service"));
-    rig_assert_failed(rig, ERRAND_OPERATION_NOT_FOUND, 0);
-    rig_assert_says(rig, "no service 'no-such-service'");
-}
-
-static void
-a_lookup_is_quarantined_with_a_bound(void **state)
-{
-    errand_spec spec;
-
-    (void)state;
-    assert_int_equal(errand_spec_resolve(&spec, "x", NULL, 0), ERRAND_OK);
-    assert_int_equal(spec.resource_class, ERRAND_QUARANTINED_BLOCKING);
-    assert_int_equal(spec.quarantine_ns, 30000000000u);
-    assert_int_equal(spec.deadline_ns, 30000000000u);
-    assert_null(spec.held_hook);
-    errand_spec_abandon(&spec);
-    assert_int_equal(errand_spec_resolve(&spec, "x", "y", 5), ERRAND_OK);
-    assert_int_equal(spec.quarantine_ns, 5);
-    errand_spec_abandon(&spec);
-    assert_int_equal(errand_spec_resolve(&spec, "", NULL, 0), ERRAND_EINVAL);
-    assert_int_equal(errand_spec_resolve(&spec, "x", "", 0), ERRAND_EINVAL);
-}
-
 int
 main(void)
 {
@@ -265,15 +180,6 @@ main(void)
         cmocka_unit_test_setup_teardown(no_descriptor_lands_on_a_standard_number,
                                         rig_setup_manual, rig_teardown),
         cmocka_unit_test_setup_teardown(status_follows_links_only_when_asked,
-                                        rig_setup_manual, rig_teardown),
-        cmocka_unit_test_setup_teardown(a_numeric_host_gives_its_one_address,
-                                        rig_setup_manual, rig_teardown),
-        cmocka_unit_test_setup_teardown(addresses_are_sorted_and_each_is_there_once,
-                                        rig_setup_manual, rig_teardown),
-        cmocka_unit_test_setup_teardown(
-            an_unknown_host_or_service_is_a_failure_that_names_it, rig_setup_manual,
-            rig_teardown),
-        cmocka_unit_test_setup_teardown(a_lookup_is_quarantined_with_a_bound,
                                         rig_setup_manual, rig_teardown),
     };
     return test_group("operations/names", tests, NULL, NULL);

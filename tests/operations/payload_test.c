@@ -125,9 +125,9 @@ a_digest_of_a_command_sees_each_field(void **state)
     const unsigned char *ab = (const unsigned char *)"ab",
                         *c = (const unsigned char *)"c";
     const errand_command_result results[] = {
-        {ab, c, 2, 1, 0, 0},   {ab, c, 2, 1, 1, 0}, {ab, c, 2, 1, -1, 9},
-        {ab, c, 1, 1, 0, 0},   {c, ab, 1, 2, 0, 0}, {ab, c, 2, 0, 0, 0},
-        {ab, c, 2, 1, -1, 15},
+        {ab, c, 2, 1, 0, 0},   {ab, c, 2, 1, 1, 0},      {ab, c, 2, 1, -1, 9},
+        {ab, c, 1, 1, 0, 0},   {c, ab, 1, 2, 0, 0},      {ab, c, 2, 0, 0, 0},
+        {ab, c, 2, 1, -1, 15}, {ab, ab + 1, 1, 1, 0, 0}, {ab, ab, 0, 2, 0, 0},
     };
     const size_t count = sizeof results / sizeof results[0];
 

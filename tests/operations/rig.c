@@ -159,6 +159,20 @@ clear(test_rig *rig)
     memset(&rig->result, 0, sizeof rig->result);
 }
 
+void
+rig_await_held(test_rig *rig)
+{
+    errand_snapshot snapshot;
+    size_t count;
+
+    do {
+        assert_int_equal(errand_drain(rig->runtime, 16, take, rig, &count), ERRAND_OK);
+        assert_int_equal(count, 0);
+        assert_int_equal(errand_runtime_snapshot(rig->runtime, &snapshot), ERRAND_OK);
+    } while (snapshot.held != 0);
+    assert_int_equal(snapshot.returned_late, 1);
+}
+
 const void *
 rig_payload(test_rig *rig, const errand_payload_type *type)
 {

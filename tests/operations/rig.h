@@ -44,6 +44,8 @@ void rig_start(test_rig *rig, errand_spec *spec, errand_identity *out_identity);
 void rig_cancel(test_rig *rig, const errand_identity *identity);
 void rig_await_running(test_rig *rig);
 void rig_await_end(test_rig *rig);
+/* Until no body is out that its operation did not wait for. */
+void rig_await_held(test_rig *rig);
 
 /* What the result must be. */
 const void *rig_payload(test_rig *rig, const errand_payload_type *type);
