@@ -11,8 +11,10 @@ typedef struct errand__executor_ops errand__executor_ops;
 /* Common head of every executor; each kind embeds it first. */
 struct errand_executor {
     const errand__executor_ops *ops;
-    /* refs: the creator, each lease, each thread or waker that may touch it.  Acquire-release.
-     * Pairs: executor-refs. */
+    /* refs: the creator, each lease, each waker that may touch it.
+     * Writers, Readers: whoever holds or lets.
+     * Order: acquire-release.  Pairs: executor-refs.
+     * Why: the last one destroys what the others wrote. */
     _Atomic uint32_t refs;
     uint32_t fork_epoch; /* errand__fork_epoch() at create */
 };
@@ -31,12 +33,19 @@ struct errand_lease {
     /* Owner thread only. */
     uint64_t owed; /* accepted - drained */
     bool closed, refusing; /* detached; being shut: nothing new is admitted */
-    /* Atomic. */
-    _Atomic uint32_t refs; /* Pairs: lease-refs */
-    /* Single writer: owner.  Read by anyone, last stage first. */
+    /* refs: its runtime, and every worker while it holds work of it.
+     * Writers, Readers: whoever holds or lets.
+     * Order: acquire-release.  Pairs: lease-refs.
+     * Why: the last one frees what the others wrote. */
+    _Alignas(ERRAND_LINE) _Atomic uint32_t refs;
+    /* accepted, drained, undeliverable: the owner's counts (undeliverable: by the owner at
+     * close; late ones are the block's).
+     * Writers: owner.  Readers: anyone, last stage first.
+     * Order: release stores, acquire loads.  Pairs: cell-count.
+     * Why: a reader that sees a later stage must see the earlier one of the same operation. */
     _Alignas(ERRAND_LINE) _Atomic uint64_t accepted;
     _Atomic uint64_t drained;
-    _Atomic uint64_t undeliverable; /* by the owner at close; late ones are the block's */
+    _Atomic uint64_t undeliverable;
     /* Cells: [0] the owner's, [1 ..] the executor's workers'. */
     errand__cell *cells;
 };
@@ -71,6 +80,15 @@ struct errand__executor_ops {
     void (*step)(errand_lease *lease);
     void (*snapshot)(errand_executor *executor, errand_executor_snapshot *out_snapshot);
     void (*destroy)(errand_executor *executor); /* the last reference is gone */
+    /* The lease's last reference is gone: free lease->impl.  Any thread.  NULL = nothing to do. */
+    void (*forget)(errand_lease *lease);
+    /* errand_lane_define.  Any thread, before the first lease.  NULL = EUNSUPPORTED. */
+    errand_status (*lane_define)(errand_executor *executor, const char *name, uint32_t limit,
+                                 uint8_t *out_lane);
+    /* No worker lives and none can be made (O55): retries, and after 1 s settles what this lease
+     * has queued as worker lost.  Answers in how many ns it wants to be called again,
+     * UINT64_MAX = not at all; the runtime asks before it parks.  Owner.  NULL = never. */
+    uint64_t (*tend)(errand_lease *lease);
 };
 void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
 void errand__executor_hold(errand_executor *executor);

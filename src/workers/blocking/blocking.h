@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_WORKERS_BLOCKING_H
+#define ERRAND_WORKERS_BLOCKING_H
+/* blocking: the pool of threads.
+ *
+ *   ring     one lease's queue of one lane and priority: numbers of records, one producer
+ *   queue    the three rings of one lease and lane; what the lists below are made of
+ *   place    a lease's part of the pool: its queues
+ *   group    up to 64 entries that a worker took from one ring
+ *   worker   a thread
+ *   pool     all of it, with one leaf lock
+ *
+ * Guarded by pool->lock unless a head says otherwise.  Functions that end in _locked need it. */
+#include "core/pause.h"
+#include "workers/workers.h"
+
+#define ERRAND__GROUP_MAX   64
+#define ERRAND__RANKS       3        /* high, normal, low */
+#define ERRAND__STAMP_SHIFT 3        /* one stamp for 8 entries */
+#define ERRAND__SPARE_CELLS 64       /* written-off workers that keep their cell meanwhile */
+#define ERRAND__COST_UNKNOWN UINT32_MAX /* long until measured */
+
+typedef struct errand__pool errand__pool;
+typedef struct errand__place errand__place;
+
+/* ---- rings (ring.c) ------------------------------------------------------------------------ */
+typedef struct errand__ring {
+    /* Immutable once ready. */
+    uint64_t *entries; /* {generation : 32 | slot : 32}; NULL = not ready */
+    uint64_t capacity; /* a power of two */
+    size_t mapped;
+    /* stamps: when the newest of each 8 entries was submitted, ns.
+     * Writers: owner; a sweep.  Readers: workers.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     ages and histograms, nothing hangs on them. */
+    _Atomic uint64_t *stamps;
+    /* tail: where the next entry goes.
+     * Writers: owner.  Readers: workers.
+     * Order:   sequentially consistent store, then a load of the queue's open; workers that
+     *          are about to close the queue do the reverse; acquire elsewhere.
+     * Pairs:   ring-tail.
+     * Why:     the entry must be there, and of the two sides one must see the other. */
+    _Alignas(ERRAND_LINE) _Atomic uint64_t tail;
+    /* Owner thread only. */
+    uint64_t room;  /* tail may grow to here before freed is looked at again */
+    uint64_t stale; /* entries that were cancelled since the last sweep */
+    /* head: the next entry to take.  freed: entries below it will not come back; head minus
+     * what groups may still put back.
+     * Writers: with the lock.  Readers: owner and seeking workers without it.
+     * Order:   release, acquire.  Pairs: ring-freed.
+     * Why:     the owner overwrites what is freed: it must have been read before. */
+    _Alignas(ERRAND_LINE) _Atomic uint64_t head;
+    _Atomic uint64_t freed;
+    uint64_t out; /* in groups that may put it back */
+} errand__ring;
+
+typedef enum errand__queue_state {
+    ERRAND__QUEUE_CLOSED = 0,  /* empty, no worker will look: the next submit opens it */
+    ERRAND__QUEUE_OPEN = 1,    /* in its place's mask */
+    ERRAND__QUEUE_WAITING = 2, /* its lane is full: in the lane's list */
+    ERRAND__QUEUE_GONE = 3     /* its lease was detached */
+} errand__queue_state;
+
+typedef struct errand__queue {
+    /* open: is the state anything but CLOSED?
+     * Writers: with the lock.  Readers: owner.
+     * Order:   sequentially consistent, see tail.  Pairs: ring-tail.
+     * Why:     see tail. */
+    atomic_uint open;
+    /* cost: cycles per job, a moving mean; UNKNOWN at first.
+     * Writers: with the lock.  Readers: owner.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     an estimate. */
+    _Atomic uint32_t cost;
+    errand__place *place;
+    errand__link waiting;
+    uint8_t state, lane;
+    uint8_t streak;   /* starts since the last one of a lower priority */
+    uint16_t typical; /* four times the size of groups, a moving mean */
+    errand__ring rings[ERRAND__RANKS];
+} errand__queue;
+
+struct errand__place {
+    errand__pool *pool;
+    errand_lease *lease;
+    errand__link link;     /* in pool->active while mask is not 0 */
+    errand__link attached; /* in pool->places */
+    uint32_t mask;         /* lanes whose queue is OPEN */
+    uint8_t next_lane;
+    bool gone;
+    struct errand__soft *soft; /* see accounts.c; owner writes, NULL = no soft limits */
+    size_t soft_mapped;
+    errand__queue *queues[ERRAND_LANES]; /* set with the lock, by the owner */
+};
+
+/* What a group is made of.  The worker's own, but for stolen; entries, position and count do
+ * not change while others may look. */
+typedef struct errand__group {
+    errand_lease *lease; /* held; stays after the group's end, for the next one */
+    errand__queue *queue;
+    errand__ring *ring;
+    bool active;     /* between take and end */
+    bool quick;      /* its jobs were expected to be short */
+    bool stolen;     /* with the lock: its rest was put back by another */
+    uint32_t count, next, started;
+    uint64_t serial, position;
+    uint64_t start, begin; /* cycles: of the group, of the job */
+    uint8_t started_in[ERRAND__GROUP_MAX / 8 + 1];
+    uint64_t stamps[ERRAND__GROUP_MAX / 8 + 1];
+    uint64_t entries[ERRAND__GROUP_MAX];
+} errand__group;
+
+/* ---- workers -------------------------------------------------------------------------------- */
+typedef struct errand__worker {
+    /* Immutable while its thread lives. */
+    errand__pool *pool;
+    uint32_t index;
+    unsigned cpus; /* that it may use */
+    /* Guarded by lock. */
+    errand__link link; /* in pool->sleepers, newest first */
+    bool alive, sleeping, seeking, lost; /* lost: written off */
+    uint64_t seen_progress; /* by the watcher's last tick */
+    uint64_t idle_since;    /* pool's idle clock */
+    /* Its thread only. */
+    bool proven, ending; /* it took work once; its last hook is called */
+    errand_lease *outgoing; /* was held for an earlier group; to be let go */
+    uint64_t spin_cycles, seen_news, seen_tails[ERRAND__RANKS];
+    errand__group group;
+    errand__hands hands;
+    /* bell: 1 = do not sleep.
+     * Writers: itself (0), whoever wakes it (1), with the lock.  Readers: itself.
+     * Order:   release, acquire.  Pairs: worker-bell.
+     * Why:     a futex word; what it was woken for is read with the lock. */
+    _Alignas(ERRAND_LINE) atomic_uint bell;
+    /* progress: {serial : 56 | index in the group : 8} of the job that runs.  since: cycle
+     * counter at its start, 0 between groups.
+     * Writers: itself.  Readers: the watcher, write_off, snapshots.
+     * Order:   release, acquire.  Pairs: worker-progress.
+     * Why:     whoever saw the job RUNNING must find it here. */
+    _Alignas(ERRAND_LINE) _Atomic uint64_t progress;
+    _Atomic uint64_t since;
+    /* leave: lost, or the pool ends: look at the lock's side.
+     * Writers: with the lock.  Readers: itself.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     a hint; the lock decides. */
+    atomic_bool leave;
+    /* waits, runs: histograms, [i] counts [2^i, 2^(i+1)) ns.  panics, leaked: of its hands.
+     * Writers: itself.  Readers: snapshots.
+     * Order:   as counters.  Pairs: cell-count.
+     * Why:     as counters. */
+    _Alignas(ERRAND_LINE) _Atomic uint64_t waits[40];
+    _Atomic uint64_t runs[40], panics, leaked;
+} errand__worker;
+
+typedef struct errand__lane {
+    uint32_t limit, running; /* workers at once; limit 0 = not defined */
+    errand__link waiting;    /* queues whose jobs wait for the lane, in order */
+    char name[32];
+} errand__lane;
+
+/* ---- the pool ------------------------------------------------------------------------------- */
+struct errand__pool {
+    errand_executor base;
+    /* Immutable after create. */
+    errand_blocking_config config; /* defaults filled in; name points into the pool, cpus is NULL */
+    char name[12];
+    unsigned long *affinity; /* mask of processors; NULL = any */
+    size_t affinity_size;
+    uint32_t worker_room; /* entries of workers: maximum and spares */
+    unsigned processors;
+    uint64_t per_us; /* cycles */
+    uint64_t quick_cycles, group_cycles, gather_cycles, soon_cycles, late_cycles;
+    /* idle: {watching : 1 | seekers : 16 | sleepers : 16}, bits 32, 16, 0.
+     * Writers: with the lock.  Readers: submitters.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     a hint whether waking could help: a sleeper closed every queue it saw empty
+     *          before it slept, and a worker on its timer looks after the others. */
+    _Alignas(ERRAND_LINE) _Atomic uint64_t idle;
+    /* news: stepped when a queue is opened.
+     * Writers: with the lock.  Readers: seeking workers.
+     * Order:   release, acquire.  Pairs: pool-news.
+     * Why:     a seeking worker then takes the lock and sees the queue. */
+    _Atomic uint64_t news;
+    /* living: workers that are not written off.
+     * Writers: with the lock.  Readers: owners.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     zero is looked at again with the lock. */
+    _Atomic uint32_t living;
+    _Alignas(ERRAND_LINE) errand__lock lock;
+    /* Guarded by lock. */
+    bool closing;
+    bool lanes_fixed; /* a lease was attached */
+    uint32_t active_count, sleeper_count, seeker_count, busy, grouped, lost_count;
+    uint32_t refused;      /* threads that were refused and not made since */
+    uint64_t retry_ns;     /* not before this, unless nobody lives */
+    uint64_t lost_since;   /* since when nobody lives; 0 = somebody does */
+    bool watch_wanted; /* the next that sleeps does so on a timer */
+    uint64_t takes, tick_takes, serial, idle_ticks;
+    uint64_t clock_offset; /* of the idle clock, by tests */
+    uint64_t last_busy;    /* idle clock */
+    uint64_t started, retired, replaced;
+    errand__worker *watcher; /* the sleeper on a timer */
+    errand__link active, places, sleepers;
+    errand__lane lanes[ERRAND_LANES];
+    errand__worker **workers; /* by index; blocks stay until the pool ends */
+    /* users: the executor and each thread.
+     * Writers, Readers: they.
+     * Order:   acquire-release.  Pairs: pool-users.
+     * Why:     the last one frees what the others wrote. */
+    _Atomic uint32_t users;
+};
+
+static inline errand__pool *
+errand__pool_of(errand_executor *executor)
+{
+    return ERRAND__CONTAINER(executor, errand__pool, base);
+}
+static inline errand__place *
+errand__place_of(const errand_lease *lease)
+{
+    return lease->impl;
+}
+static inline uint64_t
+errand__entry_make(uint32_t generation, uint32_t slot)
+{
+    return (uint64_t)generation << 32 | slot;
+}
+static inline uint64_t
+errand__ring_count(const errand__ring *ring) /* with the lock, or a guess without */
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire); /* Pairs: ring-tail */
+
+    return tail > head ? tail - head : 0;
+}
+static inline uint64_t
+errand__queue_count(const errand__queue *queue)
+{
+    uint64_t count = 0;
+
+    for (int rank = 0; rank < ERRAND__RANKS; rank++)
+        count += errand__ring_count(&queue->rings[rank]);
+    return count;
+}
+
+/* ring.c */
+errand_status errand__pool_ready(errand_lease *lease, const errand__record *record);
+void errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t generation);
+void errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
+bool errand__entry_live(const errand_lease *lease, uint64_t entry);
+void errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count);
+/* Puts the last count entries of what a group took back at the front. */
+void errand__ring_return_locked(errand__ring *ring, const uint64_t *entries, uint32_t count);
+/* A group of so many entries will put nothing back any more. */
+void errand__ring_release_locked(errand__ring *ring, uint32_t count);
+void errand__ring_unmap(errand__ring *ring);
+
+/* group.c */
+void errand__queue_open_locked(errand__pool *pool, errand__queue *queue);
+/* last_look: the worker is about to sleep, every queue that is empty is closed. */
+bool errand__group_take_locked(errand__pool *pool, errand__worker *worker, bool last_look);
+void errand__group_end_locked(errand__pool *pool, errand__worker *worker);
+/* Puts back what the victim has not begun; false: nothing was left to put back. */
+bool errand__group_steal_locked(errand__pool *pool, errand__worker *victim);
+/* The group does not count any more: its lane and its place among the busy are free. */
+void errand__group_leave_locked(errand__pool *pool, errand__worker *worker);
+void errand__place_close_locked(errand__pool *pool, errand__place *place);
+bool errand__pool_has_work_locked(const errand__pool *pool);
+
+/* sleep.c: what wakes answers whom; ring its bell when the lock was given back. */
+void errand__pool_announce(errand__pool *pool, errand__queue *queue);
+errand__worker *errand__worker_rouse_locked(errand__pool *pool);
+void errand__worker_wake(errand__worker *worker); /* NULL: nobody */
+void errand__pool_wake_all(errand__pool *pool);
+bool errand__pool_behind_locked(const errand__pool *pool, const errand__queue *queue,
+                                uint64_t left);
+bool errand__pool_lull_locked(const errand__pool *pool);
+void errand__worker_gather(errand__worker *worker);
+bool errand__worker_may_seek_locked(const errand__worker *worker);
+void errand__worker_seek_locked(errand__worker *worker); /* gives the lock back meanwhile */
+void errand__worker_unseek_locked(errand__worker *worker);
+/* Gives the lock back meanwhile.  False: it retires. */
+bool errand__worker_sleep_locked(errand__worker *worker);
+uint64_t errand__pool_clock_locked(const errand__pool *pool);
+void errand__pool_publish_locked(errand__pool *pool);
+
+/* worker.c */
+void *errand__worker_main(void *arg);
+void errand__worker_let_held(errand__worker *worker); /* the lease of its last group */
+
+/* threads.c */
+bool errand__pool_spawn(errand__pool *pool, bool replacement);
+void errand__worker_enter(errand__worker *worker); /* its thread, first */
+void errand__worker_leave(errand__worker *worker); /* its thread, last; the block is gone then */
+errand_status errand__pool_reserve(errand_lease *lease, uint32_t count);
+bool errand__pool_write_off(errand_lease *lease, errand__record *record, uint32_t generation);
+uint64_t errand__pool_tend(errand_lease *lease);
+void errand__pool_let(errand__pool *pool);
+
+/* accounts.c */
+errand_status errand__soft_ready(errand__place *place, const errand__record *record);
+void errand__soft_note(errand__place *place, const errand__record *record,
+                       uint32_t generation);
+void errand__soft_unmap(errand__place *place);
+void errand__worker_account(errand__worker *worker); /* a job that began ended just now */
+void errand__group_account(errand__worker *worker);  /* waits of a group that ended */
+void errand__pool_snapshot(errand_executor *executor, errand_executor_snapshot *out);
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* ring: what is queued, as numbers of records with their generations.
+ *
+ * Design notes.
+ * - Numbers and not linked records: a cancelled record is free at once and its entry goes
+ *   stale; whoever meets it passes it, because its generation or its state does not fit.
+ * - The producer publishes each entry at once with one store and takes no lock.  It overwrites
+ *   what is freed; head may run ahead of that, by what groups may still put back at the front,
+ *   so putting back always finds its place.
+ * - A ring has room for the lease's bound and half as much again.  Live entries never exceed
+ *   the bound; stale ones are swept out when they pass half of what is queued (O22), so the
+ *   ring seldom fills up.  If it does, groups give back what they have not begun and a sweep
+ *   leaves live entries alone: then there is room.
+ * - A sweep moves live entries towards the tail, which does not move: the owner sweeps, so
+ *   nothing is published meanwhile.
+ * - The store of the tail and the load of open, and in the worker the store of open and the
+ *   load of the tail, are sequentially consistent: one of the two sides sees the other. */
+#include "workers/blocking/blocking.h"
+
+#define SWEEP_LEAST 1024
+
+static const uint8_t rank_of[] = {1, 0, 2}; /* of priorities: normal, high, low */
+
+static void consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
+                            uint64_t tail, uint64_t idle);
+static void make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring);
+static void sweep_locked(const errand_lease *lease, errand__ring *ring);
+
+/* ---- owner -------------------------------------------------------------------------------- */
+
+static size_t
+ring_capacity(uint32_t owed_max)
+{
+    size_t slack = owed_max / 2 > SWEEP_LEAST ? owed_max / 2 : SWEEP_LEAST;
+    size_t capacity = 2 * SWEEP_LEAST;
+
+    while (capacity < owed_max + slack)
+        capacity *= 2;
+    return capacity;
+}
+
+static bool
+ring_map(errand__ring *ring, uint32_t owed_max)
+{
+    size_t capacity = ring_capacity(owed_max);
+    size_t stamps = capacity >> ERRAND__STAMP_SHIFT;
+    size_t size = (capacity + stamps) * sizeof(uint64_t);
+    uint64_t *entries = errand__mem_map(size);
+
+    if (entries == NULL)
+        return false;
+    ring->entries = entries;
+    ring->stamps = (_Atomic uint64_t *)(void *)(entries + capacity);
+    ring->capacity = ring->room = capacity;
+    ring->mapped = size;
+    return true;
+}
+
+void
+errand__ring_unmap(errand__ring *ring)
+{
+    if (ring->entries != NULL)
+        errand__mem_unmap(ring->entries, ring->mapped);
+}
+
+errand_status
+errand__pool_ready(errand_lease *lease, const errand__record *record)
+{
+    errand__place *place = errand__place_of(lease);
+    uint8_t lane = errand__lane_of(record);
+    uint8_t rank = rank_of[record->priority];
+
+    if (lane >= ERRAND_LANES || place->pool->lanes[lane].limit == 0)
+        return ERRAND_EINVAL;
+    errand__queue *queue = place->queues[lane];
+    bool ready = queue != NULL && queue->rings[rank].entries != NULL;
+    if (ready && (record->extra == NULL || record->extra->soft_ns == 0))
+        return ERRAND_OK;
+    errand__queue *made = NULL;
+    if (queue == NULL) {
+        made = queue = errand__mem_map(sizeof *queue);
+        if (queue == NULL)
+            return ERRAND_ENOMEM;
+        queue->place = place;
+        queue->lane = lane;
+        queue->typical = 1;
+        atomic_store_explicit(&queue->cost, ERRAND__COST_UNKNOWN, memory_order_relaxed);
+    }
+    errand__ring *ring = &queue->rings[rank];
+    if ((ring->entries == NULL && !ring_map(ring, lease->owed_max)) ||
+        errand__soft_ready(place, record) != ERRAND_OK) {
+        if (made != NULL) {
+            errand__ring_unmap(ring);
+            errand__mem_unmap(made, sizeof *made);
+        }
+        return ERRAND_ENOMEM;
+    }
+    errand__lock_acquire(&place->pool->lock);
+    place->queues[lane] = queue;
+    errand__lock_release(&place->pool->lock);
+    return ERRAND_OK;
+}
+
+void
+errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t generation)
+{
+    errand__place *place = lease->impl;
+    errand__queue *queue = place->queues[record->lane];
+    errand__ring *ring = &queue->rings[rank_of[record->priority]];
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    uint64_t at = tail & (ring->capacity - 1);
+
+    if (__builtin_expect(tail == ring->room, 0))
+        make_room(place->pool, lease, ring);
+    ring->entries[at] = errand__entry_make(generation, record->slot);
+    if (!lease->is_virtual)
+        atomic_store_explicit(&ring->stamps[at >> ERRAND__STAMP_SHIFT], record->t_submit,
+                              memory_order_relaxed);
+    if (__builtin_expect(place->soft != NULL, 0))
+        errand__soft_note(place, record, generation);
+    /* Pairs: ring-tail (also the next line) */
+    atomic_store_explicit(&ring->tail, tail + 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&queue->open, memory_order_seq_cst) == 0) {
+        errand__pool_announce(place->pool, queue);
+        return;
+    }
+    uint64_t idle = atomic_load_explicit(&place->pool->idle, memory_order_relaxed);
+    if ((idle & 0xffff) != 0)
+        consider_waking(place->pool, queue, ring, tail + 1, idle);
+}
+
+/* Somebody sleeps, and somebody is or was awake for this queue.  Short jobs: those awake come
+ * back for them, unless they fall behind; a sleeper on its timer sees if they do not come back
+ * at all.  Long ones: each that no seeking worker will take gets a worker. */
+static void
+consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring, uint64_t tail,
+                uint64_t idle)
+{
+    uint32_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
+    uint64_t seekers = idle >> 16 & 0xffff;
+
+    if (cost <= pool->quick_cycles && idle >> 32 != 0) {
+        if ((tail & 15) != 0 || seekers != 0)
+            return;
+        uint64_t left = tail - atomic_load_explicit(&ring->head, memory_order_relaxed);
+        if (left > tail || left * cost < pool->soon_cycles)
+            return;
+    } else if (tail - atomic_load_explicit(&ring->head, memory_order_relaxed) <= seekers) {
+        return;
+    }
+    errand__pool_announce(pool, queue);
+}
+
+void
+errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority)
+{
+    errand__place *place = errand__place_of(lease);
+    errand__ring *ring = &place->queues[lane]->rings[rank_of[priority]];
+
+    if (++ring->stale <= SWEEP_LEAST || ring->stale <= errand__ring_count(ring) / 2)
+        return;
+    errand__lock_acquire(&place->pool->lock);
+    sweep_locked(lease, ring);
+    errand__lock_release(&place->pool->lock);
+}
+
+/* Nothing is freed where the tail has to go: groups give back what they have not begun, and
+ * what is stale goes. */
+static void
+make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring)
+{
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+    /* Pairs: ring-freed */
+    ring->room = atomic_load_explicit(&ring->freed, memory_order_acquire) + ring->capacity;
+    if (ring->room > tail)
+        return;
+    errand__lock_acquire(&pool->lock);
+    for (uint32_t i = 0; i < pool->worker_room; i++) {
+        errand__worker *worker = pool->workers[i];
+        if (worker != NULL && worker->group.active && worker->group.ring == ring)
+            errand__group_steal_locked(pool, worker);
+    }
+    sweep_locked(lease, ring);
+    ring->room = atomic_load_explicit(&ring->freed, memory_order_relaxed) + ring->capacity;
+    errand__lock_release(&pool->lock);
+    ERRAND_ASSERT(ring->room > tail);
+}
+
+/* ---- with the lock -------------------------------------------------------------------------- */
+
+static void
+publish_head(errand__ring *ring, uint64_t head)
+{
+    atomic_store_explicit(&ring->head, head, memory_order_release);
+    /* Pairs: ring-freed */
+    atomic_store_explicit(&ring->freed, head - ring->out, memory_order_release);
+}
+
+bool
+errand__entry_live(const errand_lease *lease, uint64_t entry)
+{
+    const errand__record *record = &lease->block->records[(uint32_t)entry];
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    return errand__control_generation(control) == entry >> 32 &&
+           errand__control_state(control) == ERRAND__QUEUED;
+}
+
+static void
+sweep_locked(const errand_lease *lease, errand__ring *ring)
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    uint64_t mask = ring->capacity - 1, to = tail;
+
+    for (uint64_t from = tail; from != head;) {
+        uint64_t entry = ring->entries[--from & mask];
+        if (!errand__entry_live(lease, entry))
+            continue;
+        ring->entries[--to & mask] = entry;
+        uint64_t stamp = atomic_load_explicit(
+            &ring->stamps[(from & mask) >> ERRAND__STAMP_SHIFT], memory_order_relaxed);
+        atomic_store_explicit(&ring->stamps[(to & mask) >> ERRAND__STAMP_SHIFT], stamp,
+                              memory_order_relaxed);
+    }
+    ring->stale = 0;
+    publish_head(ring, to);
+}
+
+void
+errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count)
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t mask = ring->capacity - 1;
+
+    group->ring = ring;
+    group->position = head;
+    group->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        group->entries[i] = ring->entries[(head + i) & mask];
+    for (uint64_t block = head >> ERRAND__STAMP_SHIFT;
+         block <= (head + count - 1) >> ERRAND__STAMP_SHIFT; block++) {
+        uint64_t i = block - (head >> ERRAND__STAMP_SHIFT);
+        group->stamps[i] = atomic_load_explicit(
+            &ring->stamps[((block << ERRAND__STAMP_SHIFT) & mask) >> ERRAND__STAMP_SHIFT],
+            memory_order_relaxed);
+        group->started_in[i] = 0;
+    }
+    ring->out += count;
+    atomic_store_explicit(&ring->head, head + count, memory_order_release);
+}
+
+void
+errand__ring_return_locked(errand__ring *ring, const uint64_t *entries, uint32_t count)
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+    while (count > 0)
+        ring->entries[--head & (ring->capacity - 1)] = entries[--count];
+    atomic_store_explicit(&ring->head, head, memory_order_release);
+}
+
+void
+errand__ring_release_locked(errand__ring *ring, uint32_t count)
+{
+    ERRAND_ASSERT(ring->out >= count);
+    ring->out -= count;
+    publish_head(ring, atomic_load_explicit(&ring->head, memory_order_relaxed));
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* sleep: who waits how, and who is woken when.
+ *
+ * Design notes.
+ * - A worker without work first seeks: it spins on the tails of the queue it served last and on
+ *   the pool's news, if a processor is free for that, a few microseconds, half as long after
+ *   each failure.  Then it looks once more, closes every queue it sees empty, and sleeps.
+ *   A submit that finds its queue closed takes the lock, opens it and rouses a sleeper.
+ * - Queues stay open while somebody seeks or works, so that a busy pool's submits take no lock.
+ * - While short jobs are taken in groups, a sleeper sleeps on a timer of 1 ms (the watcher).
+ *   It puts back the rest of groups that made no step since its last tick, because their
+ *   worker blocks, and takes over when nobody takes what is queued.  Without it a batch could
+ *   be stranded behind one job.
+ * - More workers than processors lose on short jobs: a further one is roused when what is
+ *   queued would take those awake some time, soon if a processor is free, late if not; and
+ *   one that meets a lull lies down, never the last.
+ * - A worker that has been taking large groups waits half a microsecond for the next group to
+ *   gather, so that it does not follow the producer one by one; on one processor it yields
+ *   instead.  With one job in flight groups are small, and it never waits. */
+#include <sched.h>
+#include "workers/blocking/blocking.h"
+
+#define TICK_NS       UINT64_C(1000000)
+#define TICKS_IDLE    8
+#define SEEK_MOST_US  20
+#define SEEK_LEAST_US 1
+#define GATHER_FROM   (4 * 4) /* typical: groups of four */
+
+/* ---- waking ---------------------------------------------------------------------------------- */
+
+void
+errand__pool_publish_locked(errand__pool *pool)
+{
+    uint64_t idle = (uint64_t)(pool->watcher != NULL) << 32 |
+                    (uint64_t)pool->seeker_count << 16 | pool->sleeper_count;
+
+    if (atomic_load_explicit(&pool->idle, memory_order_relaxed) != idle)
+        atomic_store_explicit(&pool->idle, idle, memory_order_relaxed);
+}
+
+errand__worker *
+errand__worker_rouse_locked(errand__pool *pool)
+{
+    if (pool->sleeper_count == 0)
+        return NULL;
+    errand__link *link = pool->sleepers.next;
+    if (pool->sleeper_count > 1 && pool->watcher != NULL && link == &pool->watcher->link)
+        link = link->next;
+    errand__worker *worker = ERRAND__CONTAINER(link, errand__worker, link);
+    errand__list_unlink(&worker->link);
+    worker->sleeping = false;
+    worker->seeking = true;
+    pool->sleeper_count--;
+    pool->seeker_count++;
+    if (pool->watcher == worker)
+        pool->watcher = NULL;
+    atomic_store_explicit(&worker->bell, 1, memory_order_release); /* Pairs: worker-bell */
+    errand__pool_publish_locked(pool);
+    return worker;
+}
+
+void
+errand__worker_wake(errand__worker *worker)
+{
+    if (worker != NULL)
+        errand__futex_wake(&worker->bell, 1);
+}
+
+void
+errand__pool_announce(errand__pool *pool, errand__queue *queue)
+{
+    errand__worker *roused = NULL;
+
+    errand__lock_acquire(&pool->lock);
+    errand__queue_open_locked(pool, queue);
+    if (queue->state == ERRAND__QUEUE_OPEN && pool->sleeper_count > 0) {
+        uint64_t left = errand__queue_count(queue);
+        uint32_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
+        bool quick = cost <= pool->quick_cycles &&
+                     pool->grouped + pool->seeker_count > 0 && pool->watcher != NULL;
+        if (quick ? pool->seeker_count == 0 && errand__pool_behind_locked(pool, queue, left)
+                  : left > pool->seeker_count)
+            roused = errand__worker_rouse_locked(pool);
+    }
+    errand__lock_release(&pool->lock);
+    errand__worker_wake(roused);
+}
+
+/* Has every sleeper look round: the pool ends, or its clock was moved. */
+void
+errand__pool_wake_all(errand__pool *pool)
+{
+    errand__lock_acquire(&pool->lock);
+    for (uint32_t i = 0; i < pool->worker_room; i++) {
+        errand__worker *worker = pool->workers[i];
+        if (worker == NULL)
+            continue;
+        if (pool->closing)
+            atomic_store_explicit(&worker->leave, true, memory_order_relaxed);
+        atomic_store_explicit(&worker->bell, 1, memory_order_release); /* Pairs: worker-bell */
+        errand__worker_wake(worker);
+    }
+    errand__lock_release(&pool->lock);
+}
+
+/* Would what is left keep those awake busy for so long that one more should help? */
+bool
+errand__pool_behind_locked(const errand__pool *pool, const errand__queue *queue,
+                           uint64_t left)
+{
+    uint32_t awake = atomic_load_explicit(&pool->living, memory_order_relaxed) -
+                     pool->sleeper_count;
+    uint64_t bound = pool->processors > awake + 1 ? pool->soon_cycles : pool->late_cycles;
+    uint64_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
+
+    return left * cost / (awake > 0 ? awake : 1) >= bound;
+}
+
+/* So little is queued that the other workers on short jobs will do. */
+bool
+errand__pool_lull_locked(const errand__pool *pool)
+{
+    if (pool->grouped == 0 || pool->active_count != 1)
+        return false;
+    const errand__place *place =
+        ERRAND__CONTAINER(pool->active.next, errand__place, link);
+    uint64_t left = 0;
+    for (uint32_t mask = place->mask; mask != 0; mask &= mask - 1) {
+        const errand__queue *queue = place->queues[__builtin_ctz(mask)];
+        uint64_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
+        if (cost > pool->quick_cycles)
+            return false;
+        left += errand__queue_count(queue) * cost;
+    }
+    return left < pool->late_cycles / 4;
+}
+
+/* ---- waiting awake ----------------------------------------------------------------------------- */
+
+void
+errand__worker_gather(errand__worker *worker)
+{
+    const errand__queue *queue = worker->group.queue;
+    errand__pool *pool = worker->pool;
+
+    if (queue == NULL || queue->typical < GATHER_FROM)
+        return;
+    uint64_t wanted = queue->typical / 8; /* half of a typical group */
+    uint64_t count = errand__queue_count(queue);
+    if (count >= wanted)
+        return;
+    if (worker->cpus < 2) {
+        sched_yield();
+        return;
+    }
+    uint64_t start = errand__cycles();
+    while (errand__queue_count(queue) < wanted &&
+           errand__cycles() - start < pool->gather_cycles)
+        errand__cpu_relax();
+}
+
+bool
+errand__worker_may_seek_locked(const errand__worker *worker)
+{
+    return worker->cpus > 1 && worker->pool->seeker_count + 1 < worker->cpus;
+}
+
+void
+errand__worker_seek_locked(errand__worker *worker)
+{
+    errand__pool *pool = worker->pool;
+    const errand__queue *queue = worker->group.queue;
+    uint64_t tails[ERRAND__RANKS] = {0};
+    uint64_t start = errand__cycles();
+    bool found = false;
+
+    worker->seeking = true;
+    pool->seeker_count++;
+    errand__pool_publish_locked(pool);
+    uint64_t news = atomic_load_explicit(&pool->news, memory_order_relaxed);
+    for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++)
+        tails[rank] = atomic_load_explicit(&queue->rings[rank].head, memory_order_relaxed);
+    errand__lock_release(&pool->lock);
+    do {
+        for (int i = 0; i < 16 && !found; i++) {
+            /* Pairs: pool-news, ring-tail */
+            found = atomic_load_explicit(&pool->news, memory_order_acquire) != news ||
+                    atomic_load_explicit(&worker->leave, memory_order_relaxed);
+            for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++)
+                found |= atomic_load_explicit(&queue->rings[rank].tail,
+                                              memory_order_acquire) != tails[rank];
+            errand__cpu_relax();
+        }
+    } while (!found && errand__cycles() - start < worker->spin_cycles);
+    if (found)
+        worker->spin_cycles = SEEK_MOST_US * pool->per_us;
+    else if (worker->spin_cycles > SEEK_LEAST_US * pool->per_us)
+        worker->spin_cycles /= 2;
+    errand__worker_gather(worker);
+    errand__lock_acquire(&pool->lock);
+    errand__worker_unseek_locked(worker);
+}
+
+void
+errand__worker_unseek_locked(errand__worker *worker)
+{
+    if (!worker->seeking)
+        return;
+    worker->seeking = false;
+    worker->pool->seeker_count--;
+    errand__pool_publish_locked(worker->pool);
+}
+
+/* ---- asleep ------------------------------------------------------------------------------------ */
+
+uint64_t
+errand__pool_clock_locked(const errand__pool *pool)
+{
+    return errand__clock_coarse() + pool->clock_offset;
+}
+
+static void
+lie_down(errand__pool *pool, errand__worker *worker)
+{
+    worker->sleeping = true;
+    worker->idle_since = errand__pool_clock_locked(pool);
+    errand__list_prepend(&pool->sleepers, &worker->link);
+    pool->sleeper_count++;
+}
+
+static void
+get_up(errand__pool *pool, errand__worker *worker)
+{
+    worker->sleeping = false;
+    errand__list_unlink(&worker->link);
+    pool->sleeper_count--;
+    if (pool->watcher == worker)
+        pool->watcher = NULL;
+    errand__pool_publish_locked(pool);
+}
+
+/* The watcher's look round; true: there is something to do for it. */
+static bool
+tick(errand__pool *pool)
+{
+    bool stolen = false;
+    bool moved = pool->takes != pool->tick_takes;
+
+    pool->tick_takes = pool->takes;
+    for (uint32_t i = 0; i < pool->worker_room; i++) {
+        errand__worker *worker = pool->workers[i];
+        if (worker == NULL || !worker->group.active || worker->group.stolen)
+            continue;
+        /* Pairs: worker-progress */
+        uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_acquire);
+        if (progress == worker->seen_progress)
+            stolen |= errand__group_steal_locked(pool, worker);
+        worker->seen_progress = progress;
+    }
+    if (stolen || (!moved && errand__pool_has_work_locked(pool)))
+        return true;
+    pool->idle_ticks = moved || pool->grouped > 0 ? 0 : pool->idle_ticks + 1;
+    if (pool->idle_ticks >= TICKS_IDLE) {
+        pool->watcher = NULL;
+        pool->watch_wanted = false;
+    }
+    return false;
+}
+
+/* Above the minimum, idle for long, and not the only one that could stand in for a worker that
+ * blocks. */
+static bool
+retires(const errand__pool *pool, const errand__worker *worker, uint64_t now)
+{
+    if (atomic_load_explicit(&pool->living, memory_order_relaxed) <=
+            pool->config.workers_min ||
+        now - worker->idle_since < pool->config.idle_ns)
+        return false;
+    return pool->sleeper_count > 1 ||
+           (pool->busy == 0 && now - pool->last_busy >= pool->config.idle_ns);
+}
+
+static uint64_t
+sleep_length(errand__pool *pool, const errand__worker *worker)
+{
+    if (pool->watcher == NULL && (pool->grouped > 0 || pool->watch_wanted)) {
+        pool->watcher = (errand__worker *)worker;
+        pool->tick_takes = pool->takes;
+        pool->idle_ticks = 0;
+    }
+    if (pool->watcher == worker)
+        return TICK_NS;
+    if (atomic_load_explicit(&pool->living, memory_order_relaxed) <=
+        pool->config.workers_min)
+        return UINT64_MAX;
+    uint64_t now = errand__pool_clock_locked(pool);
+    uint64_t since = now - worker->idle_since;
+    if (pool->sleeper_count == 1 && now - pool->last_busy < since)
+        since = now - pool->last_busy;
+    return since < pool->config.idle_ns ? pool->config.idle_ns - since + TICK_NS
+                                        : 100 * TICK_NS; /* the only one, others are busy */
+}
+
+bool
+errand__worker_sleep_locked(errand__worker *worker)
+{
+    errand__pool *pool = worker->pool;
+
+    lie_down(pool, worker);
+    for (;;) {
+        uint64_t length = sleep_length(pool, worker);
+        errand__pool_publish_locked(pool);
+        atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
+        errand__lock_release(&pool->lock);
+        ERRAND__PAUSE("worker-sleep");
+        errand__futex_wait(&worker->bell, 0, length);
+        errand__lock_acquire(&pool->lock);
+        if (!worker->sleeping)
+            return true;
+        bool act = pool->closing || (pool->watcher == worker && tick(pool));
+        bool retire = !act && pool->watcher != worker &&
+                      retires(pool, worker, errand__pool_clock_locked(pool));
+        if (!act && !retire)
+            continue;
+        get_up(pool, worker);
+        if (retire) {
+            atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
+            pool->retired++;
+        }
+        return act;
+    }
+}

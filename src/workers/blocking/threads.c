@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/* threads: how they start, end, are refused, lost and replaced.
+ *
+ * Design notes.
+ * - Threads are detached and count as users of the pool; nobody joins them, so nobody waits
+ *   for a body that does not end (O59).
+ * - A pool below its maximum keeps one thread that is not busy: the worker that takes the last
+ *   idle one's place makes the next, because a submit may not (O26).
+ * - A thread that ends inside a body (pthread_exit) is met in a destructor of thread-specific
+ *   data: the stack is gone, the worker is not.  It settles the job and replaces itself.
+ * - If no thread can be made (O55): each submit tries, and answers ENOTHREAD.  What is queued
+ *   already is looked after by the last thread, which does not end before somebody lives: it
+ *   tries every 100 ms and after 1 s settles what is queued as worker lost.  A worker that was
+ *   written off cannot do that, its body has it; then each runtime does it for its own lease
+ *   (tend), before it parks. */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include "errand/testing.h"
+#include "workers/blocking/blocking.h"
+
+#define RETRY_NS UINT64_C(100000000)
+#define GIVE_UP_NS UINT64_C(1000000000)
+#define LOST_BATCH 64
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t worker_key;
+static bool key_made;
+
+static void ended_inside(void *arg);
+
+static void
+make_key(void)
+{
+    key_made = pthread_key_create(&worker_key, ended_inside) == 0;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------- */
+
+#if ERRAND_TESTING
+/* refusals: how many thread creations are still to be refused.
+ * Writers: a test, spawning threads.  Readers: spawning threads.
+ * Order:   relaxed.  Pairs: none.
+ * Why:     a number of its own. */
+static _Atomic uint32_t refusals;
+
+void
+errand_testing_refuse_threads(uint32_t n)
+{
+    atomic_store_explicit(&refusals, n, memory_order_relaxed);
+}
+
+static bool
+refused_by_test(void)
+{
+    uint32_t left = atomic_load_explicit(&refusals, memory_order_relaxed);
+
+    while (left != 0) {
+        uint32_t after = left == UINT32_MAX ? left : left - 1;
+        if (atomic_compare_exchange_weak_explicit(&refusals, &left, after,
+                                                  memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+void
+errand_testing_idle_clock(errand_executor *executor, uint64_t ns)
+{
+    errand__pool *pool = errand__pool_of(executor);
+
+    errand__lock_acquire(&pool->lock);
+    pool->clock_offset += ns;
+    errand__lock_release(&pool->lock);
+    errand__pool_wake_all(pool);
+}
+#else
+static bool
+refused_by_test(void)
+{
+    return false;
+}
+#endif
+
+/* Library threads take no signals but those that a fault of their own raises (O60). */
+static int
+create_thread(const errand__pool *pool, errand__worker *worker)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t blocked, before;
+
+    if (refused_by_test())
+        return EAGAIN;
+    pthread_once(&key_once, make_key);
+    if (!key_made)
+        return EAGAIN;
+    int error = pthread_attr_init(&attributes);
+    if (error != 0)
+        return error;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&blocked, own[i]);
+    error = pthread_attr_setstacksize(&attributes, pool->config.stack_size);
+    if (error == 0)
+        error = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (error == 0) {
+        pthread_sigmask(SIG_SETMASK, &blocked, &before);
+        error = pthread_create(&thread, &attributes, errand__worker_main, worker);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* An index without a thread; NULL: none, or the pool is as large as it may be. */
+static errand__worker **
+free_place_locked(errand__pool *pool)
+{
+    uint32_t living = atomic_load_explicit(&pool->living, memory_order_relaxed);
+
+    if (pool->closing || living >= pool->config.workers_max)
+        return NULL;
+    for (uint32_t i = 0; i < pool->worker_room; i++)
+        if (pool->workers[i] == NULL || !pool->workers[i]->alive)
+            return &pool->workers[i];
+    return NULL;
+}
+
+/* A worker counts as seeking from here on: nobody need be roused while it starts.  NULL: there
+ * are as many as may be, or *out_error. */
+static errand__worker *
+prepare_worker(errand__pool *pool, int *out_error)
+{
+    errand__worker *fresh = NULL, *worker = NULL;
+    errand__worker **place;
+
+    errand__lock_acquire(&pool->lock);
+    place = free_place_locked(pool);
+    if (place != NULL && *place == NULL) {
+        errand__lock_release(&pool->lock);
+        fresh = errand__mem_map(sizeof *fresh);
+        errand__lock_acquire(&pool->lock);
+        place = free_place_locked(pool);
+        if (place != NULL && *place == NULL && fresh != NULL) {
+            *place = fresh;
+            fresh->index = (uint32_t)(place - pool->workers);
+            fresh->pool = pool;
+            fresh = NULL;
+        }
+    }
+    *out_error = place != NULL && *place == NULL ? ENOMEM : 0;
+    if (place != NULL && *place != NULL) {
+        worker = *place;
+        worker->alive = worker->seeking = true;
+        worker->lost = worker->proven = false;
+        atomic_store_explicit(&worker->leave, false, memory_order_relaxed);
+        atomic_fetch_add_explicit(&pool->living, 1, memory_order_relaxed);
+        pool->seeker_count++;
+        errand__pool_publish_locked(pool);
+    }
+    errand__lock_release(&pool->lock);
+    if (fresh != NULL)
+        errand__mem_unmap(fresh, sizeof *fresh);
+    return worker;
+}
+
+static void
+note_lost_locked(errand__pool *pool)
+{
+    if (atomic_load_explicit(&pool->living, memory_order_relaxed) == 0 &&
+        pool->lost_since == 0)
+        pool->lost_since = errand__clock_now();
+}
+
+static errand__worker *
+refuse_locked(errand__pool *pool, errand__worker *worker)
+{
+    pool->refused++;
+    pool->retry_ns = errand__clock_coarse() + RETRY_NS;
+    if (worker != NULL) {
+        worker->alive = false;
+        errand__worker_unseek_locked(worker);
+        atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
+    }
+    note_lost_locked(pool);
+    /* Somebody may have counted on it. */
+    return errand__pool_has_work_locked(pool) ? errand__worker_rouse_locked(pool) : NULL;
+}
+
+/* False: refused, or as many as may be live already. */
+bool
+errand__pool_spawn(errand__pool *pool, bool replacement)
+{
+    errand__worker *roused = NULL;
+    int error;
+    errand__worker *worker = prepare_worker(pool, &error);
+
+    if (worker == NULL && error == 0)
+        return false;
+    if (worker != NULL) {
+        atomic_fetch_add_explicit(&pool->users, 1, memory_order_relaxed);
+        error = create_thread(pool, worker);
+    }
+    errand__lock_acquire(&pool->lock);
+    if (error == 0) {
+        pool->started++;
+        pool->replaced += replacement;
+        pool->refused -= pool->refused > 0;
+        pool->lost_since = 0;
+    } else {
+        roused = refuse_locked(pool, worker);
+    }
+    errand__lock_release(&pool->lock);
+    errand__worker_wake(roused);
+    if (error != 0 && worker != NULL)
+        errand__pool_let(pool);
+    return error == 0;
+}
+
+static void
+call_hook(void *arg)
+{
+    errand__worker *worker = arg;
+    errand_blocking_config *config = &worker->pool->config;
+    void (*hook)(void *, uint32_t) = worker->ending ? config->held_on_stop
+                                                    : config->held_on_start;
+
+    if (hook != NULL)
+        hook(config->held_arg, worker->index);
+}
+
+void
+errand__worker_enter(errand__worker *worker)
+{
+    errand__pool *pool = worker->pool;
+    char name[16], text[64];
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    errand__hands_init(&worker->hands);
+    pthread_setspecific(worker_key, worker);
+    snprintf(name, sizeof name, "%s/%u", pool->name, worker->index % 1000);
+    pthread_setname_np(pthread_self(), name);
+    if (pool->config.nice != 0)
+        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + pool->config.nice);
+    if (pool->affinity != NULL)
+        sched_setaffinity(0, pool->affinity_size, (const void *)pool->affinity);
+    worker->cpus = errand__cpus_allowed();
+    worker->spin_cycles = 20 * pool->per_us;
+    worker->ending = false;
+    errand__contained(call_hook, worker, text, sizeof text);
+}
+
+/* ---- ending --------------------------------------------------------------------------------------- */
+
+void
+errand__worker_leave(errand__worker *worker)
+{
+    errand__pool *pool = worker->pool;
+    char text[64];
+
+    worker->ending = true;
+    errand__contained(call_hook, worker, text, sizeof text);
+    errand__hands_fini(&worker->hands);
+    pthread_setspecific(worker_key, NULL);
+    errand__lock_acquire(&pool->lock);
+    errand__worker_unseek_locked(worker);
+    pool->lost_count -= worker->lost;
+    worker->lost = worker->alive = false;
+    errand__lock_release(&pool->lock);
+    errand__pool_let(pool);
+}
+
+/* ---- nobody lives --------------------------------------------------------------------------------- */
+
+/* Takes entries that nobody will run off the rings of a lease.  Answers how many. */
+static uint32_t
+take_lost_locked(errand__place *place, uint64_t *entries)
+{
+    uint32_t count = 0;
+
+    for (int lane = 0; lane < ERRAND_LANES; lane++) {
+        for (int rank = 0; place->queues[lane] != NULL && rank < ERRAND__RANKS; rank++) {
+            errand__ring *ring = &place->queues[lane]->rings[rank];
+            uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+            while (count < LOST_BATCH && errand__ring_count(ring) > 0) {
+                entries[count++] = ring->entries[head & (ring->capacity - 1)];
+                atomic_store_explicit(&ring->head, ++head, memory_order_release);
+            }
+            errand__ring_release_locked(ring, 0);
+        }
+    }
+    return count;
+}
+
+static void
+settle_lost(errand_lease *lease, const uint64_t *entries, uint32_t count, errand__cell *cell)
+{
+    for (uint32_t i = 0; i < count; i++)
+        errand__settle_queued(lease->block, &lease->block->records[(uint32_t)entries[i]],
+                              (uint32_t)(entries[i] >> 32), ERRAND_FAILED,
+                              ERRAND_CODE_WORKER_LOST, cell);
+}
+
+/* One lease that has something queued, held; NULL = none. */
+static errand_lease *
+find_lost(errand__pool *pool, uint64_t *entries, uint32_t *out_count)
+{
+    errand_lease *lease = NULL;
+
+    errand__lock_acquire(&pool->lock);
+    *out_count = 0;
+    for (errand__link *link = pool->places.next;
+         link != &pool->places && *out_count == 0; link = link->next) {
+        errand__place *place = ERRAND__CONTAINER(link, errand__place, attached);
+        *out_count = take_lost_locked(place, entries);
+        lease = place->lease;
+    }
+    if (*out_count > 0)
+        errand__lease_hold(lease);
+    errand__lock_release(&pool->lock);
+    return *out_count > 0 ? lease : NULL;
+}
+
+/* Does nobody live, and since when? */
+static bool
+is_lost(errand__pool *pool, bool *out_given_up)
+{
+    errand__lock_acquire(&pool->lock);
+    bool lost = atomic_load_explicit(&pool->living, memory_order_relaxed) == 0 &&
+                !pool->closing;
+    *out_given_up = lost && errand__clock_now() - pool->lost_since >= GIVE_UP_NS;
+    errand__lock_release(&pool->lock);
+    return lost;
+}
+
+/* The last thread's end is put off until somebody lives. */
+static void
+stand_in(errand__worker *worker)
+{
+    errand__pool *pool = worker->pool;
+    uint64_t entries[LOST_BATCH];
+    uint32_t count;
+    bool given_up;
+
+    while (is_lost(pool, &given_up)) {
+        errand_lease *lease;
+        while (given_up && (lease = find_lost(pool, entries, &count)) != NULL) {
+            settle_lost(lease, entries, count, &lease->cells[1 + worker->index]);
+            errand__lease_let(lease);
+        }
+        errand__futex_wait(&worker->bell, 0, RETRY_NS);
+        atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
+        if (is_lost(pool, &given_up) && errand__pool_spawn(pool, true))
+            return;
+    }
+}
+
+/* A body called pthread_exit: its stack is gone, and so is what ran above it. */
+static void
+ended_inside(void *arg)
+{
+    errand__worker *worker = arg;
+    errand__pool *pool = worker->pool;
+
+    errand__frame_unwind(&worker->hands.frame);
+    if (worker->hands.job != NULL) {
+        errand__hands_panicked(&worker->hands, "thread exit: the body ended its thread; "
+                                               "return from it instead");
+        errand__worker_account(worker);
+        errand__group_account(worker);
+    }
+    if (worker->group.lease != NULL)
+        errand__hands_ring(&worker->hands, worker->group.lease->block);
+    errand__frame_leave(&worker->hands.frame);
+    errand__lock_acquire(&pool->lock);
+    atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
+    if (worker->group.active)
+        errand__group_end_locked(pool, worker);
+    errand__worker_unseek_locked(worker);
+    bool replace = !worker->lost && !pool->closing;
+    if (!worker->lost)
+        atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
+    note_lost_locked(pool);
+    errand__lock_release(&pool->lock);
+    errand__worker_let_held(worker);
+    if (replace && worker->proven && !errand__pool_spawn(pool, true))
+        stand_in(worker);
+    errand__worker_leave(worker);
+}
+
+/* ---- the owner's side -------------------------------------------------------------------------------- */
+
+errand_status
+errand__pool_reserve(errand_lease *lease, uint32_t count)
+{
+    errand__pool *pool = errand__place_of(lease)->pool;
+
+    (void)count; /* rings have room for whatever the lease's bound lets in */
+    if (atomic_load_explicit(&pool->living, memory_order_relaxed) > 0 ||
+        errand__pool_spawn(pool, true) ||
+        atomic_load_explicit(&pool->living, memory_order_relaxed) > 0)
+        return ERRAND_OK;
+    return ERRAND_ENOTHREAD;
+}
+
+uint64_t
+errand__pool_tend(errand_lease *lease)
+{
+    errand__place *place = errand__place_of(lease);
+    errand__pool *pool = place->pool;
+    uint64_t entries[LOST_BATCH];
+    uint32_t count = 0;
+    bool given_up;
+
+    if (atomic_load_explicit(&pool->living, memory_order_relaxed) > 0 ||
+        !is_lost(pool, &given_up) || errand__pool_spawn(pool, true))
+        return UINT64_MAX;
+    while (given_up) {
+        errand__lock_acquire(&pool->lock);
+        count = take_lost_locked(place, entries);
+        errand__lock_release(&pool->lock);
+        settle_lost(lease, entries, count, &lease->cells[0]);
+        given_up = count > 0;
+    }
+    return RETRY_NS;
+}
+
+bool
+errand__pool_write_off(errand_lease *lease, errand__record *record, uint32_t generation)
+{
+    errand__pool *pool = errand__place_of(lease)->pool;
+    uint64_t entry = errand__entry_make(generation, record->slot);
+    errand__worker *found = NULL;
+
+    errand__lock_acquire(&pool->lock);
+    for (uint32_t i = 0; i < pool->worker_room && found == NULL; i++) {
+        errand__worker *worker = pool->workers[i];
+        if (worker == NULL || !worker->group.active || worker->group.lease != lease)
+            continue;
+        /* Pairs: worker-progress */
+        uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_acquire);
+        if (worker->group.entries[progress & 0xff] == entry)
+            found = worker;
+    }
+    if (found != NULL) {
+        errand__group_steal_locked(pool, found);
+        errand__group_leave_locked(pool, found);
+        found->lost = true;
+        atomic_store_explicit(&found->leave, true, memory_order_relaxed);
+        pool->lost_count++;
+        atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
+        note_lost_locked(pool);
+    }
+    errand__lock_release(&pool->lock);
+    if (found != NULL)
+        errand__pool_spawn(pool, true);
+    return found != NULL;
+}
