@@ -25,6 +25,12 @@ errand__frame_leave(errand__frame *frame)
     innermost = frame->outer;
 }
 
+void
+errand__frames_forget(void)
+{
+    innermost = NULL;
+}
+
 bool
 errand__on_worker(void)
 {
