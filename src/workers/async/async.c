@@ -21,7 +21,8 @@ errand_async_create(const errand_async_config *config, errand_executor **out_exe
     errand_status status = ERRAND_ENOMEM;
 
     ERRAND_REQUIRE_ARG(out_executor != NULL, ERRAND_EINVAL, "out_executor is NULL");
-    ERRAND_REQUIRE_ARG(config == NULL || config->struct_size == sizeof *config, ERRAND_EINVAL,
+    ERRAND_REQUIRE_ARG(config == NULL || config->struct_size == sizeof *config,
+                       ERRAND_EINVAL,
                        "config->struct_size must be sizeof(errand_async_config)");
     ERRAND_REQUIRE_ARG(config == NULL || config->flags == 0, ERRAND_EINVAL,
                        "config->flags has unknown bits");
@@ -32,7 +33,8 @@ errand_async_create(const errand_async_config *config, errand_executor **out_exe
     if (executor == NULL)
         return ERRAND_ENOMEM;
     errand__text_format(executor->name, sizeof executor->name, "%s",
-                        config != NULL && config->name != NULL ? config->name : "errand-async");
+                        config != NULL && config->name != NULL ? config->name
+                                                               : "errand-async");
     errand__list_init(&executor->turns);
     errand__list_init(&executor->rosters);
     errand__executor_init(&executor->base, &async_ops);
@@ -152,7 +154,8 @@ async_snapshot(errand_executor *executor, errand_executor_snapshot *out_snapshot
     uint64_t now = errand__clock_now();
 
     errand__lock_acquire(&self->lock);
-    for (errand__link *link = self->rosters.next; link != &self->rosters; link = link->next) {
+    for (errand__link *link = self->rosters.next; link != &self->rosters;
+         link = link->next) {
         errand__roster *roster = ERRAND__CONTAINER(link, errand__roster, link);
 
         errand__lease_account(roster->lease, &sums);
@@ -181,7 +184,8 @@ async_destroy(errand_executor *executor)
         return;
     }
     errand__port_hold(port); /* the ring may come after the thread's end */
-    atomic_store_explicit(&self->stopping, true, memory_order_release); /* Pairs: port-bell */
+    atomic_store_explicit(&self->stopping, true,
+                          memory_order_release); /* Pairs: port-bell */
     errand__port_ring(port);
     ERRAND_ASSERT(pthread_join(self->thread, NULL) == 0);
     errand__port_let(port);

@@ -60,6 +60,7 @@ errand_waker *errand__port_close(errand__port *port);
 /* A waker left its port or queue.  True: its job has not ended, and the next wake queues it again;
  * the caller keeps the reference.  False: it is dead and gone.  The caller holds the lease. */
 bool errand__waker_pop(errand_waker *waker);
+bool errand__waker_quieten(errand_waker *waker); /* WOKEN to QUIET; false: it is dead */
 
 /* ---- spans: histograms of a snapshot, single writer ------------------------------------------ */
 typedef struct errand__spans {
@@ -70,7 +71,8 @@ typedef struct errand__spans {
     _Atomic uint64_t leaked;
 } errand__spans;
 void errand__spans_count(_Atomic uint64_t *histogram, uint64_t ns);
-void errand__spans_add(const errand__spans *spans, errand_executor_snapshot *out_snapshot);
+void errand__spans_add(const errand__spans *spans,
+                       errand_executor_snapshot *out_snapshot);
 
 /* ---- roster: the async jobs of one lease (roster.c) ------------------------------------------- */
 typedef struct errand__roster {
@@ -91,12 +93,12 @@ typedef struct errand__roster {
 } errand__roster;
 /* Takes over the caller's reference of port.  Zeroed before. */
 void errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
-                        errand__port *port);
+                         errand__port *port);
 void errand__roster_fini(errand__roster *roster); /* the lease's last reference is gone */
 /* A job is submitted: makes its waker ready to be queued, WOKEN, and answers it with a reference
  * for the queue.  Owner. */
 errand_waker *errand__roster_enter(errand__roster *roster, errand__record *record,
-                                  uint32_t generation);
+                                   uint32_t generation);
 /* The end of a lease, in this order; owner.  close: pending jobs get their token set and are woken.
  * await: until all have ended, or the deadline.  drop: what is pending is settled as CANCELLED here
  * and now, deferred cleanups included; what is being polled follows at the end of its poll. */
@@ -106,11 +108,12 @@ void errand__roster_drop(errand__roster *roster);
 unsigned errand__roster_busy(const errand__roster *roster); /* how many have not ended */
 /* ops->nudge and ops->write_off of async jobs.  A pending one that the owner has settled is dropped
  * at once; false: it is being polled, and is dropped at the end of that. */
-void errand__roster_nudge(errand_lease *lease, errand__record *record, uint32_t generation);
+void errand__roster_nudge(errand_lease *lease, errand__record *record,
+                          uint32_t generation);
 bool errand__roster_write_off(errand__roster *roster, errand__record *record);
 /* Ages and overruns of the pending jobs.  The caller holds *roster->lock. */
 void errand__roster_ages_locked(errand__roster *roster, uint64_t now,
-                               errand_executor_snapshot *out_snapshot)
+                                errand_executor_snapshot *out_snapshot)
     ERRAND_REQUIRES(*roster->lock);
 
 /* ---- poller: a thread's hands for async jobs (poller.c) ------------------------------------------ */
@@ -164,5 +167,6 @@ errand_status errand__async_start(errand__async *executor); /* OK, ENOTHREAD */
 bool errand__async_is_own_thread(const errand__async *executor);
 void errand__async_free(errand__async *executor);
 /* Threads of the library: all signals but the synchronous ones are blocked (O60). */
-errand_status errand__thread_create(pthread_t *out_thread, void *(*run)(void *arg), void *arg);
+errand_status errand__thread_create(pthread_t *out_thread, void *(*run)(void *arg),
+                                    void *arg);
 #endif

@@ -38,8 +38,8 @@ keep(errand__roster *roster, errand_waker *waker)
         errand__lock_acquire(roster->lock);
     }
     kept = !roster->dropping &&
-           errand__control_state(atomic_load_explicit(&record->control, memory_order_acquire)) ==
-               ERRAND__RUNNING;
+           errand__control_state(atomic_load_explicit(
+               &record->control, memory_order_acquire)) == ERRAND__RUNNING;
     if (kept)
         errand__list_append(&roster->pending, &waker->pending);
     errand__lock_release(roster->lock);
@@ -97,7 +97,8 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
         poller->waker = waker;
         answer = errand__hands_poll(hands, waker);
     } else {
-        uint64_t waited = hands->cycles - waker->job.t_start; /* see errand__roster_enter */
+        uint64_t waited =
+            hands->cycles - waker->job.t_start; /* see errand__roster_enter */
 
         poller->waker = waker;
         answer = errand__hands_start(hands, roster->lease->block, waker->job.record,

@@ -30,7 +30,8 @@ errand__port_let(void *port)
 {
     errand__port *self = port;
 
-    if (atomic_fetch_sub_explicit(&self->refs, 1, memory_order_acq_rel) == 1) /* Pairs: port-refs */
+    if (atomic_fetch_sub_explicit(&self->refs, 1, memory_order_acq_rel) ==
+        1) /* Pairs: port-refs */
         errand__mem_free(NULL, self, sizeof *self);
 }
 
@@ -46,9 +47,9 @@ errand__port_push(errand__port *port, errand_waker *waker)
             return;
         }
         waker->next = head <= ERRAND__PORT_CLOSED ? NULL : (errand_waker *)head;
-    } while (!atomic_compare_exchange_weak_explicit(&port->head, &head, (uintptr_t)waker,
-                                                    memory_order_acq_rel, /* Pairs: port-head */
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &port->head, &head, (uintptr_t)waker, memory_order_acq_rel, /* Pairs: port-head */
+        memory_order_relaxed));
     if (head == ERRAND__PORT_SLEEPING)
         errand__port_ring(port);
 }
@@ -77,8 +78,8 @@ errand__port_take(errand__port *port)
 
     if (head <= ERRAND__PORT_CLOSED)
         return NULL;
-    return turn_round(atomic_exchange_explicit(&port->head, ERRAND__PORT_EMPTY,
-                                               memory_order_acq_rel)); /* Pairs: port-head */
+    return turn_round(atomic_exchange_explicit(
+        &port->head, ERRAND__PORT_EMPTY, memory_order_acq_rel)); /* Pairs: port-head */
 }
 
 unsigned
@@ -92,9 +93,10 @@ errand__port_sleep(errand__port *port, unsigned bell, uint64_t timeout_ns)
 {
     uintptr_t state = ERRAND__PORT_EMPTY;
 
-    if (!atomic_compare_exchange_strong_explicit(&port->head, &state, ERRAND__PORT_SLEEPING,
-                                                 memory_order_acq_rel, /* Pairs: port-head */
-                                                 memory_order_acquire))
+    if (!atomic_compare_exchange_strong_explicit(
+            &port->head, &state, ERRAND__PORT_SLEEPING,
+            memory_order_acq_rel, /* Pairs: port-head */
+            memory_order_acquire))
         return;
     errand__futex_wait(&port->bell, bell, timeout_ns);
     state = ERRAND__PORT_SLEEPING;
@@ -105,34 +107,45 @@ errand__port_sleep(errand__port *port, unsigned bell, uint64_t timeout_ns)
 bool
 errand__port_asleep(const errand__port *port)
 {
-    return atomic_load_explicit(&port->head, memory_order_relaxed) == ERRAND__PORT_SLEEPING;
+    return atomic_load_explicit(&port->head, memory_order_relaxed) ==
+           ERRAND__PORT_SLEEPING;
 }
 
 void
 errand__port_ring(errand__port *port)
 {
-    atomic_fetch_add_explicit(&port->bell, 1, memory_order_release); /* Pairs: port-bell */
+    atomic_fetch_add_explicit(&port->bell, 1,
+                              memory_order_release); /* Pairs: port-bell */
     errand__futex_wake(&port->bell, 1);
 }
 
 errand_waker *
 errand__port_close(errand__port *port)
 {
-    return turn_round(atomic_exchange_explicit(&port->head, ERRAND__PORT_CLOSED,
-                                               memory_order_acq_rel)); /* Pairs: port-head */
+    return turn_round(atomic_exchange_explicit(
+        &port->head, ERRAND__PORT_CLOSED, memory_order_acq_rel)); /* Pairs: port-head */
+}
+
+bool
+errand__waker_quieten(errand_waker *waker)
+{
+    unsigned woken = ERRAND__WAKER_WOKEN;
+
+    return atomic_compare_exchange_strong_explicit(
+        &waker->state, &woken, ERRAND__WAKER_QUIET,
+        memory_order_acq_rel, /* Pairs: waker-state */
+        memory_order_acquire);
 }
 
 bool
 errand__waker_pop(errand_waker *waker)
 {
     errand__roster *roster = waker->lease;
-    unsigned woken = ERRAND__WAKER_WOKEN;
 
-    if (atomic_compare_exchange_strong_explicit(&waker->state, &woken, ERRAND__WAKER_QUIET,
-                                                memory_order_acq_rel, /* Pairs: waker-state */
-                                                memory_order_acquire))
+    if (errand__waker_quieten(waker))
         return true;
     errand_waker_abandon(&waker);
-    errand__lease_let(roster->lease); /* it ended while it was linked: see errand__waker_end */
+    errand__lease_let(
+        roster->lease); /* it ended while it was linked: see errand__waker_end */
     return false;
 }

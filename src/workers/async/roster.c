@@ -13,7 +13,7 @@
 
 void
 errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
-                   errand__port *port)
+                    errand__port *port)
 {
     roster->lease = lease;
     roster->lock = lock;
@@ -70,7 +70,8 @@ errand__roster_close(errand__roster *roster)
 {
     errand__lock_acquire(roster->lock);
     roster->closing = true;
-    for (errand__link *link = roster->pending.next; link != &roster->pending; link = link->next) {
+    for (errand__link *link = roster->pending.next; link != &roster->pending;
+         link = link->next) {
         errand_waker *waker = ERRAND__CONTAINER(link, errand_waker, pending);
 
         errand__token_set(waker->job.record);
@@ -84,7 +85,8 @@ errand__roster_await(errand__roster *roster, uint64_t deadline_ns)
 {
     for (;;) {
         uint64_t now = errand__clock_now();
-        unsigned live = atomic_fetch_or_explicit(&roster->live, AWAITED, memory_order_acq_rel);
+        unsigned live =
+            atomic_fetch_or_explicit(&roster->live, AWAITED, memory_order_acq_rel);
 
         if ((live & ~AWAITED) == 0 || now >= deadline_ns) /* Pairs: roster-live */
             return;
@@ -207,9 +209,10 @@ note_overrun(errand_executor_snapshot *out, const errand_overrun *overrun)
 
 void
 errand__roster_ages_locked(errand__roster *roster, uint64_t now,
-                          errand_executor_snapshot *out_snapshot)
+                           errand_executor_snapshot *out_snapshot)
 {
-    for (errand__link *link = roster->pending.next; link != &roster->pending; link = link->next) {
+    for (errand__link *link = roster->pending.next; link != &roster->pending;
+         link = link->next) {
         const errand_job *job = &ERRAND__CONTAINER(link, errand_waker, pending)->job;
         uint64_t age = now > job->t_start ? now - job->t_start : 0;
         uint64_t soft = job->record->extra->soft_ns;
@@ -218,7 +221,8 @@ errand__roster_ages_locked(errand__roster *roster, uint64_t now,
             out_snapshot->oldest_running_ns = age;
         if (soft != 0 && age > soft) {
             errand_overrun overrun = {
-                errand__record_identity(roster->lease->block->runtime_id, job->record), age};
+                errand__record_identity(roster->lease->block->runtime_id, job->record),
+                age};
 
             note_overrun(out_snapshot, &overrun);
         }

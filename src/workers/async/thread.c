@@ -30,7 +30,8 @@ errand__async_is_own_thread(const errand__async *executor)
 errand_status
 errand__thread_create(pthread_t *out_thread, void *(*run)(void *arg), void *arg)
 {
-    static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+                                      SIGTRAP, SIGSYS, SIGABRT};
     sigset_t blocked, before;
     int error;
 
@@ -83,7 +84,8 @@ take_turn(errand__async *executor, errand__async_lease *mine)
     unsigned bodies = 0;
 
     errand__hands_clock(hands);
-    while (mine->first != NULL && bodies < TURN_BODIES && errand__cycles() - start < limit) {
+    while (mine->first != NULL && bodies < TURN_BODIES &&
+           errand__cycles() - start < limit) {
         errand_waker *waker = mine->first;
 
         mine->first = waker->next;
@@ -137,8 +139,9 @@ serve(errand__async *executor)
                 break;
             continue;
         }
-        errand__lease_hold(ERRAND__CONTAINER(executor->turns.next, errand__async_lease, turn)
-                               ->roster.lease);
+        errand__lease_hold(
+            ERRAND__CONTAINER(executor->turns.next, errand__async_lease, turn)
+                ->roster.lease);
         take_turn(executor,
                   ERRAND__CONTAINER(executor->turns.next, errand__async_lease, turn));
         end_turn(executor);

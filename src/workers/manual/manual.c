@@ -21,7 +21,8 @@ errand_manual_create(const errand_manual_config *config, errand_executor **out_e
         config = &defaults;
     ERRAND_REQUIRE_ARG(config->struct_size == sizeof *config, ERRAND_EINVAL,
                        "config->struct_size must be sizeof(errand_manual_config)");
-    ERRAND_REQUIRE_ARG(config->flags == 0, ERRAND_EINVAL, "config->flags has unknown bits");
+    ERRAND_REQUIRE_ARG(config->flags == 0, ERRAND_EINVAL,
+                       "config->flags has unknown bits");
     executor = errand__mem_alloc(NULL, sizeof *executor);
     if (executor == NULL)
         return ERRAND_ENOMEM;
@@ -49,8 +50,8 @@ manual_lane_define(errand_executor *executor, const char *name, uint32_t limit,
     errand__lock_acquire(&self->lock);
     if (self->lanes_fixed)
         status = ERRAND_EBUSY;
-    for (uint8_t lane = ERRAND_LANE_FIRST_OWN; status == ERRAND_EFULL && lane < ERRAND_LANES;
-         lane++) {
+    for (uint8_t lane = ERRAND_LANE_FIRST_OWN;
+         status == ERRAND_EFULL && lane < ERRAND_LANES; lane++) {
         if (self->lanes[lane].limit != 0)
             continue;
         self->lanes[lane].limit = limit;
@@ -59,7 +60,8 @@ manual_lane_define(errand_executor *executor, const char *name, uint32_t limit,
     }
     errand__lock_release(&self->lock);
     if (status == ERRAND_EBUSY)
-        return errand__misuse(status, "errand_lane_define", "the executor has had a lease");
+        return errand__misuse(status, "errand_lane_define",
+                              "the executor has had a lease");
     return status;
 }
 
@@ -139,7 +141,8 @@ manual_snapshot(errand_executor *executor, errand_executor_snapshot *out_snapsho
     uint64_t busy = atomic_load_explicit(&self->busy_since, memory_order_relaxed);
 
     errand__lock_acquire(&self->lock);
-    for (errand__link *link = self->leases.next; link != &self->leases; link = link->next) {
+    for (errand__link *link = self->leases.next; link != &self->leases;
+         link = link->next) {
         errand__manual_lease *lease = ERRAND__CONTAINER(link, errand__manual_lease, turn);
         uint64_t queued = errand__manual_oldest_locked(lease);
 
@@ -154,7 +157,8 @@ manual_snapshot(errand_executor *executor, errand_executor_snapshot *out_snapsho
     out_snapshot->workers = self->workers;
     out_snapshot->idle = self->workers - (busy != 0);
     if (oldest != 0 && cycles > oldest)
-        out_snapshot->oldest_queued_ns = (cycles - oldest) * 1000 / errand__cycles_per_us();
+        out_snapshot->oldest_queued_ns =
+            (cycles - oldest) * 1000 / errand__cycles_per_us();
     if (busy != 0 && now > busy && now - busy > out_snapshot->oldest_running_ns)
         out_snapshot->oldest_running_ns = now - busy;
     errand__spans_add(&self->spans, out_snapshot);

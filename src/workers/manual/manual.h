@@ -15,9 +15,9 @@
 #define ERRAND__MANUAL_RANKS 3 /* high, normal, low */
 
 typedef struct errand__manual_entry {
-    uint64_t name; /* {generation : 32 | slot : 32} */
-    uint64_t order; /* of submits of its lease */
-    uint64_t since; /* cycles */
+    uint64_t name;       /* {generation : 32 | slot : 32} */
+    uint64_t order;      /* of submits of its lease */
+    uint64_t since;      /* cycles */
     errand_waker *waker; /* async: a reference; NULL = blocking */
 } errand__manual_entry;
 
@@ -65,7 +65,8 @@ typedef struct errand__manual {
     bool lanes_fixed;    /* a lease was attached */
     uint32_t in_round;   /* picks of this round */
     struct {
-        uint32_t limit, used; /* workers at once; used in this round; limit 0 = not defined */
+        uint32_t limit,
+            used; /* workers at once; used in this round; limit 0 = not defined */
     } lanes[ERRAND_LANES];
 } errand__manual;
 
@@ -84,16 +85,20 @@ typedef struct errand__manual_pick {
     uint64_t since;
 } errand__manual_pick;
 errand_status errand__manual_ready(errand_lease *lease, const errand__record *record);
-void errand__manual_submit(errand_lease *lease, errand__record *record, uint32_t generation);
+void errand__manual_submit(errand_lease *lease, errand__record *record,
+                           uint32_t generation);
 void errand__manual_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
 /* Takes the job whose turn it is, of this lease only or (NULL) of any that is not seeded. */
 bool errand__manual_pick_next(errand__manual *executor, errand__manual_lease *only,
-                              errand__manual_pick *out_pick);
-uint64_t errand__manual_oldest_locked(const errand__manual_lease *lease); /* cycles; 0 = none */
+                              bool woken_only, errand__manual_pick *out_pick);
+uint64_t
+errand__manual_oldest_locked(const errand__manual_lease *lease); /* cycles; 0 = none */
 /* The lease goes: forgets what is queued and woken.  Owner. */
 void errand__manual_forget_queues(errand__manual *executor, errand__manual_lease *lease);
 
 /* step.c */
-void errand__manual_step_lease(errand_lease *lease); /* ops->step */
-void errand__manual_poll_once(errand__manual_lease *lease); /* what close has woken */
+/* ops->step.  A seeded lease: runs what it has, an async job to its end.  Another: poll_once. */
+void errand__manual_step_lease(errand_lease *lease);
+/* Polls once what is woken, unless another thread steps.  Owner. */
+void errand__manual_poll_once(errand__manual_lease *lease);
 #endif

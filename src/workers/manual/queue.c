@@ -255,6 +255,18 @@ pick_woken_locked(errand__manual_lease *lease, errand__manual_pick *out_pick)
     return false;
 }
 
+/* The lease had its turn. */
+static bool
+hold_pick_locked(errand__manual *executor, errand__manual_lease *lease,
+                 errand__manual_pick *out_pick)
+{
+    out_pick->lease = lease->roster.lease;
+    errand__lease_hold(out_pick->lease);
+    errand__list_unlink(&lease->turn);
+    errand__list_append(&executor->leases, &lease->turn);
+    return true;
+}
+
 static bool
 pick_of_locked(errand__manual *executor, errand__manual_lease *lease, bool any_lane,
                errand__manual_pick *out_pick)
@@ -267,13 +279,7 @@ pick_of_locked(errand__manual *executor, errand__manual_lease *lease, bool any_l
         found = true, lease->polled = false;
     else if (lease->polled && pick_woken_locked(lease, out_pick))
         found = true;
-    if (!found)
-        return false;
-    out_pick->lease = lease->roster.lease;
-    errand__lease_hold(out_pick->lease);
-    errand__list_unlink(&lease->turn);
-    errand__list_append(&executor->leases, &lease->turn);
-    return true;
+    return found && hold_pick_locked(executor, lease, out_pick);
 }
 
 static void
@@ -309,14 +315,18 @@ pick_any_locked(errand__manual *executor, errand__manual_pick *out_pick)
 
 bool
 errand__manual_pick_next(errand__manual *executor, errand__manual_lease *only,
-                         errand__manual_pick *out_pick)
+                         bool woken_only, errand__manual_pick *out_pick)
 {
-    bool found;
+    bool found = false;
 
     *out_pick = (errand__manual_pick){.lease = NULL};
     errand__lock_acquire(&executor->lock);
-    found = only != NULL ? pick_of_locked(executor, only, true, out_pick)
-                         : pick_any_locked(executor, out_pick);
+    if (only == NULL)
+        found = pick_any_locked(executor, out_pick);
+    else if (!woken_only)
+        found = pick_of_locked(executor, only, true, out_pick);
+    else if (pick_woken_locked(only, out_pick))
+        found = hold_pick_locked(executor, only, out_pick);
     errand__lock_release(&executor->lock);
     return found;
 }
@@ -327,8 +337,8 @@ errand__manual_oldest_locked(const errand__manual_lease *lease)
     uint64_t oldest = 0;
 
     for (unsigned lane = 0; lane < ERRAND_LANES; lane++) {
-        for (unsigned rank = 0; lease->queues[lane] != NULL && rank < ERRAND__MANUAL_RANKS;
-             rank++) {
+        for (unsigned rank = 0;
+             lease->queues[lane] != NULL && rank < ERRAND__MANUAL_RANKS; rank++) {
             const errand__manual_ring *ring = &lease->queues[lane]->rings[rank];
 
             if (ring->count > 0 && (oldest == 0 || entry_at(ring, 0)->since < oldest))

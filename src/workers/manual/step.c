@@ -3,7 +3,7 @@
  *
  * There are two pairs of hands.  Those of the executor serve errand_manual_step, whose thread may
  * change from call to call; those of a lease serve its owner, in seeded orders and at its end.
- * So a runtime in a seeded order never waits for a step on another thread.
+ * There an async job is waited for until it has ended: it was handed over alone, at its due.  So a runtime in a seeded order never waits for a step on another thread.
  *
  * No lock is held while a body runs: a body that is stepped on its owner's thread may submit,
  * cancel (also itself) and read snapshots.  Waiting calls answer EDEADLOCK there, as on any
@@ -17,6 +17,7 @@
 typedef struct step {
     errand__manual *executor;
     errand__manual_lease *only; /* NULL = all that are not seeded */
+    bool woken_only;
     errand__poller *poller;
     uint32_t cell;
     size_t budget, count;
@@ -62,7 +63,7 @@ run_next(step *self)
     errand__cell *cell;
     bool entered;
 
-    if (!errand__manual_pick_next(self->executor, self->only, pick))
+    if (!errand__manual_pick_next(self->executor, self->only, self->woken_only, pick))
         return false;
     errand__hands_clock(hands);
     if (self->only == NULL)
@@ -111,11 +112,12 @@ errand_manual_step(errand_executor *executor, size_t budget, size_t *out_count)
                        "executor and out_count are needed");
     ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the executor belongs to the parent process");
-    ERRAND_REQUIRE_ARG(executor->ops->step == errand__manual_step_lease, ERRAND_EUNSUPPORTED,
-                       "only the manual executor is stepped");
+    ERRAND_REQUIRE_ARG(executor->ops->step == errand__manual_step_lease,
+                       ERRAND_EUNSUPPORTED, "only the manual executor is stepped");
     self = errand__manual_of(executor);
-    ERRAND_REQUIRE_ARG(!atomic_exchange_explicit(&self->stepping, true, memory_order_acquire),
-                       ERRAND_EBUSY, "a step of this executor is in progress");
+    ERRAND_REQUIRE_ARG(
+        !atomic_exchange_explicit(&self->stepping, true, memory_order_acquire),
+        ERRAND_EBUSY, "a step of this executor is in progress");
     stepped.executor = self;
     stepped.poller = &self->poller;
     errand__executor_hold(executor); /* a body may end the last lease and abandon it */
@@ -128,6 +130,23 @@ errand_manual_step(errand_executor *executor, size_t budget, size_t *out_count)
 }
 
 void
+errand__manual_poll_once(errand__manual_lease *lease)
+{
+    errand__manual *executor = errand__manual_of(lease->roster.lease->executor);
+    step stepped = {.executor = executor,
+                    .only = lease,
+                    .woken_only = true,
+                    .poller = &lease->own,
+                    .budget = errand__roster_busy(&lease->roster)};
+
+    if (atomic_exchange_explicit(&executor->stepping, true, memory_order_acquire))
+        return; /* another thread polls just now */
+    run_all(&stepped);
+    atomic_store_explicit(&executor->stepping, false,
+                          memory_order_release); /* Pairs: manual-stepping */
+}
+
+void
 errand__manual_step_lease(errand_lease *lease)
 {
     errand__manual_lease *mine = lease->impl;
@@ -136,26 +155,16 @@ errand__manual_step_lease(errand_lease *lease)
                     .poller = &mine->own,
                     .budget = SIZE_MAX};
 
+    if (!lease->is_virtual) {
+        errand__manual_poll_once(mine);
+        return;
+    }
     for (;;) {
         unsigned bell = errand__port_bell(mine->roster.port); /* Pairs: port-bell */
 
         run_all(&stepped);
-        if (!errand__roster_busy(&mine->roster))
+        if (errand__roster_busy(&mine->roster) == 0)
             return;
         errand__port_sleep(mine->roster.port, bell, UINT64_MAX);
     }
-}
-
-void
-errand__manual_poll_once(errand__manual_lease *lease)
-{
-    errand__manual *executor = errand__manual_of(lease->roster.lease->executor);
-    step stepped = {.executor = executor, .only = lease, .poller = &lease->own};
-
-    if (atomic_exchange_explicit(&executor->stepping, true, memory_order_acquire))
-        return; /* somebody else polls just now */
-    stepped.budget = errand__roster_busy(&lease->roster);
-    run_all(&stepped);
-    atomic_store_explicit(&executor->stepping, false,
-                          memory_order_release); /* Pairs: manual-stepping */
 }
