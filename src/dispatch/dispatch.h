@@ -75,7 +75,7 @@ typedef struct errand__frame {
 } errand__frame;
 void errand__frame_enter(errand__frame *frame);
 void errand__frame_leave(errand__frame *frame);
-/* The stack of the frames inside this one is gone (a thread's exit): it is the innermost again. */
+/* The stack of the frames inside this one  is gone (a thread's exit): it is the innermost again, or (NULL) none is. */
 void errand__frame_unwind(errand__frame *frame);
 #define ERRAND__CATCH(frame) (errand__frame_enter(frame), _setjmp((frame)->jump) != 0)
 /* Calls fn(arg) in a frame of its own; true if it panicked (text gets its message). */
@@ -168,9 +168,10 @@ struct errand_waker {
     void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
     void (*forget)(void *port);                /* the last reference is gone */
     void *port;
-    struct errand_waker *next; /* in the executor's woken list */
-    void *lease;               /* the executor's: held while the job is pending */
-    errand_job job;            /* the executor thread's */
+    struct errand_waker *next; /* in the executor's queues, while woken */
+    errand__link pending;      /* in the executor's list of those that wait for a wake */
+    void *lease;     /* the executor's; see workers/async/async.h */
+    errand_job job;  /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 

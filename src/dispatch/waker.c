@@ -36,11 +36,20 @@ errand_waker_hold(errand_waker *waker)
 void
 errand_waker_wake(errand_waker *waker)
 {
-    unsigned quiet = 0;
+    unsigned state;
 
-    if (waker != NULL && atomic_compare_exchange_strong_explicit(
-                             &waker->state, &quiet, 1, memory_order_acq_rel,
-                             memory_order_relaxed)) /* Pairs: waker-state */
+    if (waker == NULL)
+        return;
+    /* Also a wake that counts with the one before it writes the word: the poll that follows has to
+     * see what this thread wrote. */
+    state = atomic_load_explicit(&waker->state, memory_order_relaxed);
+    do {
+        if (state == 2)
+            return;
+    } while (!atomic_compare_exchange_weak_explicit(&waker->state, &state, 1,
+                                                    memory_order_acq_rel, /* Pairs: waker-state */
+                                                    memory_order_relaxed));
+    if (state == 0)
         waker->rouse(waker);
 }
 

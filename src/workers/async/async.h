@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_WORKERS_ASYNC_H
+#define ERRAND_WORKERS_ASYNC_H
+/* async: polled jobs.  What every executor that takes them shares (ports, rosters, pollers), and
+ * the executor with one thread.
+ *
+ * Who holds a waker: record->extra->waker is one reference, given back by whoever drops the
+ * record's extra (drain, abandon, or settle for an undeliverable one).  From submit on the
+ * executor has one of its own, which goes with the job from the port (woken) to the poller (in
+ * hand) to the roster (pending) and back, and ends in errand__waker_end.  A wake takes one more
+ * for the port.  So the executor never reads the record to find its waker.
+ *
+ * Who holds the lease: the waker of each job that has not ended, and a dead waker that is still
+ * linked in a port, because it leads the consumer to its roster. */
+#include <pthread.h>
+#include "workers/workers.h"
+
+enum { /* errand_waker.state */
+       ERRAND__WAKER_QUIET = 0,
+       ERRAND__WAKER_WOKEN = 1, /* linked in a port or queue, or about to be */
+       ERRAND__WAKER_DEAD = 2
+};
+
+/* ---- port: where wakers push themselves (port.c) -------------------------------------------- */
+enum { /* values of the head that are no waker */
+       ERRAND__PORT_EMPTY = 0,
+       ERRAND__PORT_SLEEPING = 1, /* the consumer sleeps, or is about to */
+       ERRAND__PORT_CLOSED = 2    /* whoever pushes takes its waker back */
+};
+/* Counted: by its executor or roster, and by every waker that may push into it. */
+typedef struct errand__port {
+    /* refs: Writers, Readers: whoever holds or lets.  Order: acquire-release.
+     * Pairs: port-refs.  Why: the last one frees what the others used. */
+    atomic_uint refs;
+    /* head: the newest waker, linked to the older ones, or what the consumer does.
+     * Writers: any thread (push); the consumer (take, sleep, close).  Readers: the same.
+     * Order: compare-exchange and exchange, acquire-release.  Pairs: port-head.
+     * Why: the consumer must see what the waker's thread wrote before. */
+    _Atomic uintptr_t head;
+    /* bell: what the consumer sleeps on.  Writers: whoever replaced SLEEPING, or wants it to
+     * look up.  Readers: the consumer.  Order: release, acquire.  Pairs: port-bell.
+     * Why: what was written before the ring must be seen after the sleep. */
+    atomic_uint bell;
+} errand__port;
+errand__port *errand__port_create(void); /* refs 1; NULL = no memory */
+void errand__port_hold(errand__port *port);
+void errand__port_let(void *port);
+/* push: consumes one reference of a WOKEN waker.  Any thread. */
+void errand__port_push(errand__port *port, errand_waker *waker);
+/* take: what was pushed, oldest first; NULL = nothing.  One consumer at a time. */
+errand_waker *errand__port_take(errand__port *port);
+/* sleep: until something is pushed or rung since bell was read.  The consumer. */
+unsigned errand__port_bell(errand__port *port);
+void errand__port_sleep(errand__port *port, unsigned bell, uint64_t timeout_ns);
+bool errand__port_asleep(const errand__port *port);
+void errand__port_ring(errand__port *port);
+/* close: as take, and nothing is pushed any more. */
+errand_waker *errand__port_close(errand__port *port);
+
+/* A waker left its port or queue.  True: its job has not ended, and the next wake queues it again;
+ * the caller keeps the reference.  False: it is dead and gone.  The caller holds the lease. */
+bool errand__waker_pop(errand_waker *waker);
+bool errand__waker_quieten(errand_waker *waker); /* WOKEN to QUIET; false: it is dead */
+
+/* ---- spans: histograms of a snapshot, single writer ------------------------------------------ */
+typedef struct errand__spans {
+    /* wait, run: counts of [2^i, 2^(i+1)) ns; leaked: what containment gave up.
+     * Writers: who runs the bodies.  Readers: snapshots.  Order: release, acquire.
+     * Pairs: cell-count.  Why: as the cells'. */
+    _Atomic uint64_t wait[40], run[40];
+    _Atomic uint64_t leaked;
+} errand__spans;
+void errand__spans_count(_Atomic uint64_t *histogram, uint64_t ns);
+void errand__spans_add(const errand__spans *spans,
+                       errand_executor_snapshot *out_snapshot);
+
+/* ---- roster: the async jobs of one lease (roster.c) ------------------------------------------- */
+typedef struct errand__roster {
+    /* Immutable. */
+    errand_lease *lease;
+    errand__lock *lock; /* the executor's */
+    errand__port *port; /* held; NULL: each job's runner sleeps on the waker's state */
+    /* Guarded by *lock. */
+    errand__link link;    /* in the executor's list of rosters */
+    errand__link pending; /* wakers of the jobs that wait for a wake, each a reference */
+    bool closing;         /* a job that goes pending now gets its token set */
+    bool dropping;        /* a job that goes pending now is dropped */
+    /* live: async jobs that were submitted and have not ended; AWAITED: somebody waits for none.
+     * Writers: owner (up, AWAITED), whoever ends a job (down).  Readers: owner.
+     * Order: acquire-release.  Pairs: roster-live.
+     * Why: who waits for 0 must see what the last one wrote. */
+    atomic_uint live;
+} errand__roster;
+/* Takes over the caller's reference of port.  Zeroed before. */
+void errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
+                         errand__port *port);
+void errand__roster_fini(errand__roster *roster); /* the lease's last reference is gone */
+/* A job is submitted: makes its waker ready to be queued, WOKEN, and answers it with a reference
+ * for the queue.  Owner. */
+errand_waker *errand__roster_enter(errand__roster *roster, errand__record *record,
+                                   uint32_t generation);
+/* The end of a lease, in this order; owner.  close: pending jobs get their token set and are woken.
+ * await: until all have ended, or the deadline.  drop: what is pending is settled as CANCELLED here
+ * and now, deferred cleanups included; what is being polled follows at the end of its poll. */
+void errand__roster_close(errand__roster *roster);
+void errand__roster_await(errand__roster *roster, uint64_t deadline_ns);
+void errand__roster_drop(errand__roster *roster);
+unsigned errand__roster_busy(const errand__roster *roster); /* how many have not ended */
+/* ops->nudge and ops->write_off of async jobs.  A pending one that the owner has settled is dropped
+ * at once; false: it is being polled, and is dropped at the end of that. */
+void errand__roster_nudge(errand_lease *lease, errand__record *record,
+                          uint32_t generation);
+bool errand__roster_write_off(errand__roster *roster, errand__record *record);
+/* Ages and overruns of the pending jobs.  The caller holds *roster->lock. */
+void errand__roster_ages_locked(errand__roster *roster, uint64_t now,
+                                errand_executor_snapshot *out_snapshot)
+    ERRAND_REQUIRES(*roster->lock);
+
+/* ---- poller: a thread's hands for async jobs (poller.c) ------------------------------------------ */
+typedef struct errand__poller {
+    errand__hands hands;
+    errand_waker *waker; /* whose body runs, a reference; NULL = none */
+    errand__spans *spans;
+} errand__poller;
+void errand__poller_init(errand__poller *poller, errand__spans *spans);
+void errand__poller_fini(errand__poller *poller);
+/* run: start the job and poll it once, or poll it again.  Consumes the reference of a popped waker;
+ * the caller holds the lease.  A panic leaves through hands.frame.  False: no body was entered.
+ * panicked: what to do then. */
+bool errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *cell);
+void errand__poller_panicked(errand__poller *poller, const char *message);
+/* The job of this waker is over: consumes the reference and gives the lease back. */
+void errand__waker_end(errand_waker *waker);
+
+/* ---- the executor with one thread (async.c, thread.c) --------------------------------------------- */
+typedef struct errand__async_lease { /* lease->impl */
+    errand__roster roster;
+    /* The thread's: woken jobs of this lease, oldest first, and its place among those that have
+     * some. */
+    errand_waker *first, *last;
+    errand__link turn;
+} errand__async_lease;
+typedef struct errand__async {
+    errand_executor base;
+    /* Immutable after create. */
+    errand__port *port;
+    char name[16];
+    /* thread: who serves; written at create, and by a thread that ends inside a job, while it
+     * holds the executor. */
+    pthread_t thread;
+    /* stopping: the last reference is gone.  Writers: destroy.  Readers: the thread.
+     * Order: release, acquire.  Pairs: port-bell.  Why: the thread may free the rest then. */
+    atomic_bool stopping;
+    /* The thread's. */
+    bool orphan; /* it gave up the last reference itself: nobody joins it */
+    errand__poller poller;
+    errand__link turns; /* async_leases with woken jobs, whose turn it is first */
+    errand__spans spans;
+    /* replaced: threads that ended inside a job.  Writers: they.  Readers: snapshots.
+     * Order: release, acquire.  Pairs: cell-count.  Why: as the cells'. */
+    _Atomic uint64_t replaced;
+    errand__lock lock;
+    /* Guarded by lock. */
+    errand__link rosters;
+} errand__async;
+errand_status errand__async_start(errand__async *executor); /* OK, ENOTHREAD */
+bool errand__async_is_own_thread(const errand__async *executor);
+void errand__async_free(errand__async *executor);
+/* Threads of the library: all signals but the synchronous ones are blocked (O60). */
+errand_status errand__thread_create(pthread_t *out_thread, void *(*run)(void *arg),
+                                    void *arg);
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: from a popped waker to a body and back.
+ *
+ * Between run and done the waker is in the poller's hand, so a panic, which jumps over the rest
+ * of run, finds there what it ended.
+ *
+ * A job that goes pending is linked under the lock that close and drop take: either they see it
+ * in the list, or it sees what they said. */
+#include "workers/async/async.h"
+
+void
+errand__poller_init(errand__poller *poller, errand__spans *spans)
+{
+    errand__hands_init(&poller->hands);
+    poller->waker = NULL;
+    poller->spans = spans;
+}
+
+void
+errand__poller_fini(errand__poller *poller)
+{
+    errand__hands_fini(&poller->hands);
+}
+
+/* Is this job to stay pending?  False: the roster drops its jobs, or the owner settled this one. */
+static bool
+keep(errand__roster *roster, errand_waker *waker)
+{
+    errand__record *record = waker->job.record;
+    bool told = false, kept;
+
+    errand__lock_acquire(roster->lock);
+    while (roster->closing && !told) {
+        errand__lock_release(roster->lock);
+        if ((errand__token_set(record) & ERRAND__FLAG_CANCEL) == 0)
+            errand_waker_wake(waker);
+        told = true;
+        errand__lock_acquire(roster->lock);
+    }
+    kept = !roster->dropping &&
+           errand__control_state(atomic_load_explicit(
+               &record->control, memory_order_acquire)) == ERRAND__RUNNING;
+    if (kept)
+        errand__list_append(&roster->pending, &waker->pending);
+    errand__lock_release(roster->lock);
+    return kept;
+}
+
+/* The body came back, one way or the other. */
+static void
+done(errand__poller *poller, errand__poll answer)
+{
+    errand_waker *waker = poller->waker;
+    errand__roster *roster = waker->lease;
+    errand__hands *hands = &poller->hands;
+
+    poller->waker = NULL;
+    if (answer == ERRAND__POLL_PENDING) {
+        if (keep(roster, waker))
+            return;
+        errand__hands_drop_pending(hands, waker);
+    } else if (answer == ERRAND__POLL_ENDED && poller->spans != NULL) {
+        uint64_t end = errand__hands_now(hands);
+
+        errand__spans_count(poller->spans->run,
+                            end > waker->job.t_start ? end - waker->job.t_start : 0);
+    }
+    errand__waker_end(waker);
+}
+
+/* Takes a started job out of the pending ones.  False: it was dropped meanwhile. */
+static bool
+take_pending(errand__roster *roster, errand_waker *waker)
+{
+    bool taken;
+
+    errand__lock_acquire(roster->lock);
+    taken = errand__list_linked(&waker->pending);
+    errand__list_unlink(&waker->pending);
+    errand__lock_release(roster->lock);
+    errand_waker_abandon(&waker); /* the port's; a taken one has the list's */
+    return taken;
+}
+
+bool
+errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *cell)
+{
+    errand__roster *roster = waker->lease;
+    errand__hands *hands = &poller->hands;
+    errand__poll answer;
+
+    hands->epoch = roster->lease->epoch;
+    hands->cycles = errand__cycles();
+    if (waker->job.is_async) { /* set by its start */
+        if (!take_pending(roster, waker))
+            return false;
+        poller->waker = waker;
+        answer = errand__hands_poll(hands, waker);
+    } else {
+        uint64_t waited =
+            hands->cycles - waker->job.t_start; /* see errand__roster_enter */
+
+        poller->waker = waker;
+        answer = errand__hands_start(hands, roster->lease->block, waker->job.record,
+                                     waker->job.generation, cell);
+        if (answer != ERRAND__POLL_NOTHING && poller->spans != NULL)
+            errand__spans_count(poller->spans->wait,
+                                (uint64_t)((double)waited * hands->ns_per_cycle));
+        if (answer == ERRAND__POLL_PENDING)
+            answer = errand__hands_poll(hands, waker);
+    }
+    done(poller, answer);
+    return answer != ERRAND__POLL_NOTHING;
+}
+
+void
+errand__poller_panicked(errand__poller *poller, const char *message)
+{
+    errand__hands_panicked(&poller->hands, message);
+    if (poller->waker != NULL)
+        done(poller, ERRAND__POLL_ENDED);
+}
+
+void
+errand__spans_count(_Atomic uint64_t *histogram, uint64_t ns)
+{
+    unsigned at = ns < 2 ? 0 : 63U - (unsigned)__builtin_clzll(ns);
+
+    errand__count(&histogram[at < 40 ? at : 39]);
+}
+
+void
+errand__spans_add(const errand__spans *spans, errand_executor_snapshot *out_snapshot)
+{
+    for (unsigned i = 0; i < 40; i++) {
+        out_snapshot->wait_histogram[i] +=
+            atomic_load_explicit(&spans->wait[i], memory_order_acquire);
+        out_snapshot->run_histogram[i] +=
+            atomic_load_explicit(&spans->run[i], memory_order_acquire);
+    }
+    out_snapshot->leaked += atomic_load_explicit(&spans->leaked, memory_order_acquire);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the async jobs of one lease, and how they end with it.
+ *
+ * A job is queued (WOKEN, not started), in a poller's hand, or pending: then its waker stands in
+ * the roster's list, under the executor's lock.  Whoever takes it out of the list owns the job, so
+ * the owner can drop what is pending without waiting for the thread that polls, however long
+ * another job's poll takes.
+ *
+ * The owner counts what it drops in its own cell, since each cell has one writer. */
+#include "workers/async/async.h"
+
+#define AWAITED 0x80000000U
+
+void
+errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
+                    errand__port *port)
+{
+    roster->lease = lease;
+    roster->lock = lock;
+    roster->port = port;
+    errand__list_init(&roster->pending);
+}
+
+void
+errand__roster_fini(errand__roster *roster)
+{
+    if (roster->port != NULL)
+        errand__port_let(roster->port);
+    roster->port = NULL;
+}
+
+static void
+rouse_port(errand_waker *waker)
+{
+    errand__port_push(waker->port, errand_waker_hold(waker));
+}
+
+static void
+rouse_runner(errand_waker *waker)
+{
+    errand__futex_wake(&waker->state, 1);
+}
+
+errand_waker *
+errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t generation)
+{
+    errand_waker *waker = record->extra->waker;
+
+    waker->lease = roster;
+    waker->rouse = rouse_runner;
+    if (roster->port != NULL) {
+        errand__port_hold(roster->port);
+        waker->rouse = rouse_port;
+        waker->forget = errand__port_let;
+        waker->port = roster->port;
+    }
+    waker->job.record = record;
+    waker->job.generation = generation;
+    waker->job.block = roster->lease->block;
+    waker->job.t_start = errand__cycles(); /* of the submit, until it starts */
+    errand__lease_hold(roster->lease);
+    atomic_fetch_add_explicit(&roster->live, 1, memory_order_relaxed);
+    atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN,
+                          memory_order_release); /* Pairs: waker-state */
+    return errand_waker_hold(waker);
+}
+
+void
+errand__roster_close(errand__roster *roster)
+{
+    errand__lock_acquire(roster->lock);
+    roster->closing = true;
+    for (errand__link *link = roster->pending.next; link != &roster->pending;
+         link = link->next) {
+        errand_waker *waker = ERRAND__CONTAINER(link, errand_waker, pending);
+
+        errand__token_set(waker->job.record);
+        errand_waker_wake(waker);
+    }
+    errand__lock_release(roster->lock);
+}
+
+void
+errand__roster_await(errand__roster *roster, uint64_t deadline_ns)
+{
+    for (;;) {
+        uint64_t now = errand__clock_now();
+        unsigned live =
+            atomic_fetch_or_explicit(&roster->live, AWAITED, memory_order_acq_rel);
+
+        if ((live & ~AWAITED) == 0 || now >= deadline_ns) /* Pairs: roster-live */
+            return;
+        errand__futex_wait(&roster->live, live | AWAITED,
+                           deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now);
+    }
+}
+
+void
+errand__waker_end(errand_waker *waker)
+{
+    errand__roster *roster = waker->lease;
+    errand_lease *lease = roster->lease;
+    bool has_port = roster->port != NULL;
+    unsigned before;
+
+    if (atomic_fetch_sub_explicit(&roster->live, 1, memory_order_acq_rel) ==
+        (AWAITED | 1)) /* Pairs: roster-live */
+        errand__futex_wake(&roster->live, 1);
+    /* From here on a woken one may be popped and take its roster along. */
+    before = atomic_exchange_explicit(&waker->state, ERRAND__WAKER_DEAD,
+                                      memory_order_acq_rel); /* Pairs: waker-state */
+    if (!has_port)
+        errand__futex_wake(&waker->state, 1);
+    errand_waker_abandon(&waker);
+    if (!has_port || before != ERRAND__WAKER_WOKEN)
+        errand__lease_let(lease);
+}
+
+unsigned
+errand__roster_busy(const errand__roster *roster)
+{
+    return atomic_load_explicit(&roster->live, memory_order_acquire) & ~AWAITED;
+}
+
+/* Drops one job that was taken out of the list.  Owner. */
+static void
+drop_taken(errand__roster *roster, errand__hands *hands, errand_waker *waker)
+{
+    waker->job.cell = &roster->lease->cells[0];
+    errand__hands_drop_pending(hands, waker);
+    errand__waker_end(waker);
+}
+
+void
+errand__roster_drop(errand__roster *roster)
+{
+    errand__link dropped;
+    errand__hands hands;
+
+    errand__list_init(&dropped);
+    errand__lock_acquire(roster->lock);
+    roster->dropping = true;
+    while (!errand__list_empty(&roster->pending)) {
+        errand__link *link = roster->pending.next;
+
+        errand__list_unlink(link);
+        errand__list_append(&dropped, link);
+    }
+    errand__lock_release(roster->lock);
+    if (errand__list_empty(&dropped))
+        return;
+    errand__hands_init(&hands);
+    while (!errand__list_empty(&dropped)) {
+        errand__link *link = dropped.next;
+
+        errand__list_unlink(link);
+        drop_taken(roster, &hands, ERRAND__CONTAINER(link, errand_waker, pending));
+    }
+    errand__hands_fini(&hands);
+}
+
+void
+errand__roster_nudge(errand_lease *lease, errand__record *record, uint32_t generation)
+{
+    (void)lease;
+    (void)generation;
+    if (record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC)
+        errand_waker_wake(record->extra->waker);
+}
+
+bool
+errand__roster_write_off(errand__roster *roster, errand__record *record)
+{
+    errand_waker *waker;
+    errand__hands hands;
+    bool taken;
+
+    if (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
+        return false;
+    waker = record->extra->waker;
+    errand__lock_acquire(roster->lock);
+    taken = errand__list_linked(&waker->pending);
+    errand__list_unlink(&waker->pending);
+    errand__lock_release(roster->lock);
+    if (!taken)
+        return false;
+    errand__hands_init(&hands);
+    drop_taken(roster, &hands, waker);
+    errand__hands_fini(&hands);
+    return true;
+}
+
+/* Inserts an overrun among the oldest eight, the oldest first. */
+static void
+note_overrun(errand_executor_snapshot *out, const errand_overrun *overrun)
+{
+    uint32_t room = sizeof out->overrun / sizeof out->overrun[0];
+    uint32_t at = out->overruns < room ? out->overruns : room;
+
+    out->overruns++;
+    while (at > 0 && out->overrun[at - 1].age_ns < overrun->age_ns) {
+        if (at < room)
+            out->overrun[at] = out->overrun[at - 1];
+        at--;
+    }
+    if (at < room)
+        out->overrun[at] = *overrun;
+}
+
+void
+errand__roster_ages_locked(errand__roster *roster, uint64_t now,
+                           errand_executor_snapshot *out_snapshot)
+{
+    for (errand__link *link = roster->pending.next; link != &roster->pending;
+         link = link->next) {
+        const errand_job *job = &ERRAND__CONTAINER(link, errand_waker, pending)->job;
+        uint64_t age = now > job->t_start ? now - job->t_start : 0;
+        uint64_t soft = job->record->extra->soft_ns;
+
+        if (age > out_snapshot->oldest_running_ns)
+            out_snapshot->oldest_running_ns = age;
+        if (soft != 0 && age > soft) {
+            errand_overrun overrun = {
+                errand__record_identity(roster->lease->block->runtime_id, job->record),
+                age};
+
+            note_overrun(out_snapshot, &overrun);
+        }
+    }
+}
