@@ -42,13 +42,15 @@ drop(void *state)
     ((world_job *)state)->dropped++;
 }
 
-const errand_job_type world_job_type = {
-    .struct_size = sizeof(errand_job_type), .name = "world job", .run = run, .drop = drop};
+const errand_job_type world_job_type = {.struct_size = sizeof(errand_job_type),
+                                        .name = "world job",
+                                        .run = run,
+                                        .drop = drop};
 
 static void
 misused(void *arg, errand_status status, const char *text)
 {
-    world *world = arg;
+    test_world *world = arg;
 
     world->misuses++;
     world->last_misuse = status;
@@ -56,7 +58,7 @@ misused(void *arg, errand_status status, const char *text)
 }
 
 void
-world_begin(world *world, const errand_runtime_config *config, uint32_t owed_max)
+world_begin(test_world *world, const errand_runtime_config *config, uint32_t owed_max)
 {
     errand_manual_config manual = {.struct_size = sizeof manual};
 
@@ -65,14 +67,15 @@ world_begin(world *world, const errand_runtime_config *config, uint32_t owed_max
     errand_misuse_hook(misused, world);
     assert_int_equal(errand_runtime_create(config, &world->runtime), ERRAND_OK);
     assert_int_equal(errand_manual_create(&manual, &world->executor), ERRAND_OK);
-    assert_int_equal(errand_attach(world->runtime, world->executor, owed_max, &world->lease),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_attach(world->runtime, world->executor, owed_max, &world->lease),
+        ERRAND_OK);
 }
 
 static int
 setup(void **state, const errand_runtime_config *config)
 {
-    world *made = calloc(1, sizeof *made);
+    test_world *made = calloc(1, sizeof *made);
 
     if (made == NULL)
         return -1;
@@ -101,12 +104,13 @@ world_setup_inline(void **state)
 }
 
 void
-world_end(world *world)
+world_end(test_world *world)
 {
     if (world->ended)
         return;
     world->ended = true;
-    assert_int_equal(errand_runtime_shutdown(&world->runtime, errand_deadline_in(5000000000),
+    assert_int_equal(errand_runtime_shutdown(&world->runtime,
+                                             errand_deadline_in(5000000000),
                                              ERRAND_SHUTDOWN_QUIET, &world->report),
                      ERRAND_OK);
     assert_null(world->runtime);
@@ -116,7 +120,7 @@ world_end(world *world)
 int
 world_teardown(void **state)
 {
-    world *world = *state;
+    test_world *world = *state;
 
     world_end(world);
     errand_misuse_hook(NULL, NULL);
@@ -126,7 +130,7 @@ world_teardown(void **state)
 }
 
 void
-world_check(world *world)
+world_check(test_world *world)
 {
     errand_snapshot of[2];
 
@@ -151,7 +155,7 @@ world_spec(world_job *job)
 }
 
 errand_identity
-world_start(world *world, world_job *job)
+world_start(test_world *world, world_job *job)
 {
     errand_spec spec = world_spec(job);
     errand_identity identity;
@@ -163,7 +167,7 @@ world_start(world *world, world_job *job)
 }
 
 errand_submission
-world_submission(world *world, world_job *job, errand_identity *out_identity)
+world_submission(test_world *world, world_job *job, errand_identity *out_identity)
 {
     errand_spec spec = world_spec(job);
     errand_prepared prepared;
@@ -174,14 +178,15 @@ world_submission(world *world, world_job *job, errand_identity *out_identity)
     job->world = world;
     assert_int_equal(errand_prepare(world->runtime, &spec, &prepared), ERRAND_OK);
     assert_int_equal(errand_issue(world->runtime, 1, job, out_identity), ERRAND_OK);
-    assert_int_equal(errand_bind(world->runtime, out_identity, &prepared, &binding), ERRAND_OK);
+    assert_int_equal(errand_bind(world->runtime, out_identity, &prepared, &binding),
+                     ERRAND_OK);
     assert_int_equal(errand_split(&binding, &wait, &submission), ERRAND_OK);
     errand_wait_abandon(&wait);
     return submission;
 }
 
 size_t
-world_step(world *world, size_t budget)
+world_step(test_world *world, size_t budget)
 {
     size_t count = 0;
 
@@ -193,7 +198,7 @@ world_step(world *world, size_t budget)
 void
 world_handler(void *arg, errand_completion *completion)
 {
-    world *world = arg;
+    test_world *world = arg;
     world_news *news = &world->news[world->news_count % WORLD_NEWS];
 
     world->news_count++;
@@ -213,7 +218,7 @@ world_handler(void *arg, errand_completion *completion)
 }
 
 size_t
-world_drain(world *world, size_t budget)
+world_drain(test_world *world, size_t budget)
 {
     size_t count = 0;
 
@@ -224,7 +229,7 @@ world_drain(world *world, size_t budget)
 }
 
 const world_news *
-world_last(const world *world)
+world_last(const test_world *world)
 {
     assert_true(world->news_count > 0);
     return &world->news[(world->news_count - 1) % WORLD_NEWS];

@@ -14,12 +14,13 @@
 #define WORLD_NEWS 4096
 
 typedef struct world_job { /* the state of a counting job */
-    struct world *world;
+    struct test_world *world;
     int ran, dropped, payload_dropped;
-    int32_t answer;         /* what the body answers */
-    const char *panic;      /* non-NULL: it panics with this */
-    bool give_payload;      /* it answers a payload whose drop is counted */
-    void (*inside)(errand_job *job, struct world_job *self); /* called in the body, if set */
+    int32_t answer;    /* what the body answers */
+    const char *panic; /* non-NULL: it panics with this */
+    bool give_payload; /* it answers a payload whose drop is counted */
+    void (*inside)(errand_job *job,
+                   struct world_job *self); /* called in the body, if set */
     void *arg;
 } world_job;
 
@@ -36,7 +37,7 @@ typedef struct world_news { /* one completion, as the handler saw it */
     size_t payload_size;
 } world_news;
 
-typedef struct world {
+typedef struct test_world {
     errand_runtime *runtime;
     errand_executor *executor;
     errand_lease *lease;
@@ -49,25 +50,27 @@ typedef struct world {
     errand_report report; /* of teardown or world_end */
     int64_t bytes;        /* live before */
     bool ended;
-} world;
+} test_world;
 
 extern const errand_job_type world_job_type;
 extern const errand_payload_type world_payload_type;
 
-int world_setup(void **state);             /* arrival order, manual executor, test clock */
-int world_setup_inline(void **state);      /* inline order, seed 7 */
+int world_setup(void **state);        /* arrival order, manual executor, test clock */
+int world_setup_inline(void **state); /* inline order, seed 7 */
 int world_teardown(void **state);
-void world_begin(world *world, const errand_runtime_config *config, uint32_t owed_max);
-void world_end(world *world);              /* shutdown QUIET; report is filled */
-void world_check(world *world);            /* O4, and what hangs on it */
+void world_begin(test_world *world, const errand_runtime_config *config,
+                 uint32_t owed_max);
+void world_end(test_world *world);   /* shutdown QUIET; report is filled */
+void world_check(test_world *world); /* O4, and what hangs on it */
 
-errand_spec world_spec(world_job *job);    /* interruptible blocking, kind 1 */
-errand_identity world_start(world *world, world_job *job); /* must be accepted */
+errand_spec world_spec(world_job *job); /* interruptible blocking, kind 1 */
+errand_identity world_start(test_world *world, world_job *job); /* must be accepted */
 /* The five steps one by one. */
-errand_submission world_submission(world *world, world_job *job, errand_identity *out_identity);
-size_t world_step(world *world, size_t budget); /* manual executor; law checked */
-size_t world_drain(world *world, size_t budget);
-const world_news *world_last(const world *world);
+errand_submission world_submission(test_world *world, world_job *job,
+                                   errand_identity *out_identity);
+size_t world_step(test_world *world, size_t budget); /* manual executor; law checked */
+size_t world_drain(test_world *world, size_t budget);
+const world_news *world_last(const test_world *world);
 void world_handler(void *arg, errand_completion *completion); /* records into news */
 
 #endif
