@@ -28,7 +28,7 @@ errand__task_enter_wait(const errand_task *task, const char *function,
 errand_status
 errand_task_yield(errand_task *task)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = errand__task_enter_wait(task, __func__, &runtime);
 
     if (status == ERRAND_OK)
@@ -49,7 +49,7 @@ sleep_until(errand_task *task, errand_runtime *runtime, uint64_t deadline)
 errand_status
 errand_task_sleep(errand_task *task, uint64_t ns)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = errand__task_enter_wait(task, __func__, &runtime);
     uint64_t now;
 
@@ -64,7 +64,7 @@ errand_task_sleep(errand_task *task, uint64_t ns)
 errand_status
 errand_task_sleep_until(errand_task *task, uint64_t deadline_ns)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = errand__task_enter_wait(task, __func__, &runtime);
 
     return status != ERRAND_OK ? status : sleep_until(task, runtime, deadline_ns);
@@ -74,7 +74,7 @@ errand_status
 errand_task_join(errand_task *task, const errand_task_id *ids, size_t count,
                  uint64_t limit_ns)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = errand__task_enter_wait(task, __func__, &runtime);
     size_t first;
 
@@ -104,7 +104,7 @@ errand_task_join(errand_task *task, const errand_task_id *ids, size_t count,
 errand_status
 errand_task_park(errand_task *task, uint64_t limit_ns)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = errand__task_enter_wait(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
@@ -120,7 +120,7 @@ errand_task_park(errand_task *task, uint64_t limit_ns)
 errand_status
 errand_task_shield(errand_task *task, uint64_t limit_ns)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = enter_own(task, __func__, &runtime);
 
     if (status == ERRAND_OK)
@@ -131,7 +131,7 @@ errand_task_shield(errand_task *task, uint64_t limit_ns)
 errand_status
 errand_task_unshield(errand_task *task)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
@@ -144,7 +144,7 @@ errand_task_unshield(errand_task *task)
 errand_status
 errand_task_defer(errand_task *task, void (*fn)(void *arg), void *arg)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
@@ -156,7 +156,7 @@ errand_task_defer(errand_task *task, void (*fn)(void *arg), void *arg)
 errand_status
 errand_task_undefer(errand_task *task)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     errand_status status = enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
@@ -169,7 +169,7 @@ errand_task_undefer(errand_task *task)
 uint64_t
 errand_task_random(errand_task *task)
 {
-    errand_runtime *runtime;
+    errand_runtime *runtime = NULL;
     uint64_t draw;
 
     if (enter_own(task, __func__, &runtime) != ERRAND_OK)

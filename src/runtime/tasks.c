@@ -62,7 +62,7 @@ errand_spawn(errand_runtime *runtime, const errand_task_id *parent,
 errand_status
 errand_task_hold(errand_runtime *runtime, const errand_task_id *id)
 {
-    errand_task *task;
+    errand_task *task = NULL;
     errand_status status;
 
     ERRAND__ENTER(runtime);
@@ -75,7 +75,7 @@ errand_task_hold(errand_runtime *runtime, const errand_task_id *id)
 void
 errand_task_let(errand_runtime *runtime, const errand_task_id *id)
 {
-    errand_task *task;
+    errand_task *task = NULL;
 
     if (errand__runtime_check(runtime, __func__) != ERRAND_OK ||
         find(runtime, id, __func__, &task) != ERRAND_OK)
@@ -94,7 +94,7 @@ errand_task_state_read(errand_runtime *runtime, const errand_task_id *id,
 {
     const errand__resume *resume;
     errand_task_state state;
-    errand_task *task;
+    errand_task *task = NULL;
     errand_status status;
 
     ERRAND__ENTER(runtime);
@@ -116,7 +116,7 @@ errand_task_state_read(errand_runtime *runtime, const errand_task_id *id,
 errand_status
 errand_task_wake(errand_runtime *runtime, const errand_task_id *id)
 {
-    errand_task *task;
+    errand_task *task = NULL;
     errand_status status;
 
     ERRAND__ENTER(runtime);
@@ -140,7 +140,7 @@ errand_status
 errand_task_cancel(errand_runtime *runtime, const errand_task_id *id,
                    errand_reason reason)
 {
-    errand_task *task;
+    errand_task *task = NULL;
     errand_status status;
 
     ERRAND__ENTER(runtime);
@@ -156,7 +156,7 @@ errand_task_cancel(errand_runtime *runtime, const errand_task_id *id,
 errand_status
 errand_task_abort(errand_runtime *runtime, const errand_task_id *id)
 {
-    errand_task *task;
+    errand_task *task = NULL;
     errand_status status;
 
     ERRAND__ENTER(runtime);
