@@ -7,6 +7,7 @@
  * Threads: each section says; unless it does, a function may be called from any thread on
  * objects that no other thread uses at the time. */
 #include <stdarg.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include "errand/base.h"
 
@@ -135,6 +136,21 @@ errand__cpu_relax(void)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
+#endif
+}
+/* A number of the calling thread, never 0, that no other living thread has: one instruction
+ * where the compiler knows how. */
+static inline uintptr_t
+errand__thread_self(void)
+{
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_thread_pointer) && defined(__x86_64__) && !defined(__clang__)
+    return (uintptr_t)__builtin_thread_pointer();
+#else
+    return (uintptr_t)pthread_self();
+#endif
+#else
+    return (uintptr_t)pthread_self();
 #endif
 }
 unsigned errand__cpus_allowed(void); /* processors that this thread may run on, >= 1 */

@@ -53,8 +53,25 @@ bool errand__post_record(errand__block *block, errand__record *record,
                          uint32_t generation, uint64_t more_flags);
 /* Sets the token; answers the word before. */
 uint64_t errand__token_set(errand__record *record);
-/* Arms: stores QUEUED with the record's generation; answers the generation. */
-uint32_t errand__arm(errand__record *record);
+/* Arms: stores QUEUED with the record's generation; answers the generation.  named: the host had
+ * its identity before, so another thread may be posting to it. */
+static inline uint32_t
+errand__arm(errand__record *record, bool named)
+{
+    uint32_t generation = (uint32_t)record->generation;
+
+    record->node = ERRAND__NODE_UNPUT;
+    record->details = 0;
+    if (named)
+        atomic_fetch_or_explicit(&record->control, ERRAND__QUEUED,
+                                 memory_order_release); /* Pairs: control-claim */
+    else
+        atomic_store_explicit(&record->control,
+                              (uint64_t)generation << ERRAND__GENERATION_SHIFT |
+                                  ERRAND__QUEUED,
+                              memory_order_release); /* Pairs: control-claim */
+    return generation;
+}
 
 /* Times of the first line: 40 bits of start in 4096 ns since the block's epoch, 24 bits of length
  * as 18 bits mantissa and 6 bits exponent of ns. */
@@ -170,15 +187,36 @@ struct errand_waker {
     void *port;
     struct errand_waker *next; /* in the executor's queues, while woken */
     errand__link pending;      /* in the executor's list of those that wait for a wake */
-    void *lease;     /* the executor's; see workers/async/async.h */
-    errand_job job;  /* the executor thread's */
+    void *lease;               /* the executor's; see workers/async/async.h */
+    errand_job job;            /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 
 /* ---- prepare and bind ----------------------------------------------------------------------------- */
 /* Every rule of errand_prepare's documentation; OK or EINVAL with text. */
 errand_status errand__spec_check(const errand_spec *spec, const char **out_text);
-bool errand__spec_needs_extra(const errand_spec *spec);
+static inline bool
+errand__spec_needs_extra(const errand_spec *spec)
+{
+    return ((uintptr_t)spec->held_name | spec->trace_id | spec->deadline_ns |
+            spec->soft_ns | spec->quarantine_ns | spec->work_max) != 0 ||
+           spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC;
+}
+/* The commonest good spec, seen at a glance; false: check it rule by rule. */
+static inline bool
+errand__spec_is_plain(const errand_spec *spec)
+{
+    const errand_job_type *job = spec->held_job;
+    const errand_decoder_type *decoder = spec->held_decoder;
+
+    return spec->struct_size == sizeof *spec && spec->kind != 0 &&
+           spec->resource_class == ERRAND_INTERRUPTIBLE_BLOCKING && job != NULL &&
+           job->struct_size == sizeof *job && job->run != NULL &&
+           (spec->priority | spec->lane | spec->flags) == 0 &&
+           (spec->quarantine_ns | spec->work_max | (uintptr_t)spec->held_hook) == 0 &&
+           (decoder == NULL ||
+            (decoder->struct_size == sizeof *decoder && decoder->decode != NULL));
+}
 /* Fills an ISSUED record from a checked spec; extra may be NULL if none is needed. */
 void errand__record_fill(errand__record *record, const errand_spec *spec,
                          errand__extra *extra);

@@ -49,14 +49,6 @@ errand__spec_check(const errand_spec *spec, const char **out_text)
     return text == NULL ? ERRAND_OK : ERRAND_EINVAL;
 }
 
-bool
-errand__spec_needs_extra(const errand_spec *spec)
-{
-    return spec->held_name != NULL || spec->trace_id != 0 || spec->deadline_ns != 0 ||
-           spec->soft_ns != 0 || spec->quarantine_ns != 0 || spec->work_max != 0 ||
-           spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC;
-}
-
 void
 errand__record_fill(errand__record *record, const errand_spec *spec, errand__extra *extra)
 {

@@ -15,18 +15,6 @@
 #include "core/pause.h"
 #include "dispatch/dispatch.h"
 
-uint32_t
-errand__arm(errand__record *record)
-{
-    uint32_t generation = (uint32_t)record->generation;
-
-    record->node = ERRAND__NODE_UNPUT;
-    record->details = 0;
-    atomic_fetch_or_explicit(&record->control, ERRAND__QUEUED,
-                             memory_order_release); /* Pairs: control-claim */
-    return generation;
-}
-
 bool
 errand__claim(errand__record *record, uint32_t generation, errand__cell *cell)
 {

@@ -46,9 +46,9 @@ errand_waker_wake(errand_waker *waker)
     do {
         if (state == 2)
             return;
-    } while (!atomic_compare_exchange_weak_explicit(&waker->state, &state, 1,
-                                                    memory_order_acq_rel, /* Pairs: waker-state */
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &waker->state, &state, 1, memory_order_acq_rel, /* Pairs: waker-state */
+        memory_order_relaxed));
     if (state == 0)
         waker->rouse(waker);
 }

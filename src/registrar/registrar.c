@@ -121,6 +121,25 @@ errand__registrar_issue(errand__registrar *registrar, uint32_t kind, void *wait,
     return ERRAND_OK;
 }
 
+/* From here on no generation matches.  False: its post node is linked.  Without an inbox handle nobody
+ * else can write the word of a record that was settled, so a store will do. */
+static bool
+control_clear(const errand__registrar *registrar, errand__record *record,
+              uint64_t control)
+{
+    if (!registrar->shared && (control & ERRAND__FLAG_POSTED) == 0) {
+        atomic_store_explicit(&record->control, 0, memory_order_release);
+        return true;
+    }
+    do {
+        if ((control & ERRAND__FLAG_POSTED) != 0)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &record->control, &control, 0, memory_order_acq_rel, /* Pairs: control-post */
+        memory_order_relaxed));
+    return true;
+}
+
 void
 errand__registrar_recycle(errand__registrar *registrar, errand__record *record)
 {
@@ -131,13 +150,10 @@ errand__registrar_recycle(errand__registrar *registrar, errand__record *record)
         errand__extra_give(registrar, record->extra);
         record->extra = NULL;
     }
-    do {
-        if ((control & ERRAND__FLAG_POSTED) != 0) {
-            record->phase = ERRAND__PHASE_LINGER;
-            return;
-        }
-    } while (!atomic_compare_exchange_weak_explicit(
-        &record->control, &control, 0, memory_order_acq_rel, memory_order_relaxed));
+    if (!control_clear(registrar, record, control)) {
+        record->phase = ERRAND__PHASE_LINGER;
+        return;
+    }
     record->phase = ERRAND__PHASE_FREE;
     record->next_free = registrar->free_first;
     registrar->free_first = record;

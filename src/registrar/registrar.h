@@ -188,6 +188,7 @@ typedef struct errand__registrar {
     errand__record *free_first; /* recycled slots, last in first out */
     uint32_t fresh;             /* slots above this were never used */
     uint32_t live;              /* records that are not free */
+    bool shared;                /* an inbox handle exists: other threads may post */
     uint64_t next_wait, next_generation, next_operation; /* 0 = exhausted */
     errand__extra *free_extras;
     struct errand__prepared *prepared_free, *prepared_all;

@@ -56,6 +56,18 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         completion->t_end_ns = completion->t_start_ns;
 }
 
+/* What only failures and traced operations have stays zero in between. */
+static void
+fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *completion)
+{
+    completion->trace_id = record->extra != NULL ? record->extra->trace_id : 0;
+    completion->job_code = completion->sys_errno = completion->signal_number = 0;
+    completion->system_call = NULL;
+    runtime->hand_rest = record->extra != NULL || completion->code != ERRAND_CODE_NONE;
+    if (completion->code != ERRAND_CODE_NONE || record->details != 0)
+        fill_failure(runtime, record, completion);
+}
+
 static void
 fill_completion(errand_runtime *runtime, errand__record *record, uint64_t control)
 {
@@ -65,24 +77,19 @@ fill_completion(errand_runtime *runtime, errand__record *record, uint64_t contro
     completion->wait = record->wait;
     completion->outcome = (errand_outcome)((control >> ERRAND__OUTCOME_SHIFT) & 0xff);
     completion->code = (errand_code)((control >> ERRAND__CODE_SHIFT) & 0xff);
-    completion->flags = 0;
-    if ((control & (ERRAND__FLAG_CANCEL | ERRAND__FLAG_HELD | ERRAND__FLAG_LOST)) != 0)
-        completion->flags =
-            ((control & ERRAND__FLAG_CANCEL) != 0 ? ERRAND_CANCEL_REQUESTED : 0) |
-            ((control & ERRAND__FLAG_HELD) != 0 ? ERRAND_HELD : 0) |
-            ((control & ERRAND__FLAG_LOST) != 0 ? ERRAND_MESSAGE_LOST : 0);
-    if (record->reason != 0)
-        completion->flags |= ERRAND_CANCEL_REQUESTED;
+    completion->flags = ((control & ERRAND__FLAG_CANCEL) != 0 || record->reason != 0
+                             ? ERRAND_CANCEL_REQUESTED
+                             : 0) |
+                        ((control & ERRAND__FLAG_HELD) != 0 ? ERRAND_HELD : 0) |
+                        ((control & ERRAND__FLAG_LOST) != 0 ? ERRAND_MESSAGE_LOST : 0);
     completion->payload = record->payload;
     record->payload = (errand_payload){.data = NULL};
     completion->operation = errand__record_name(record);
-    completion->trace_id = record->extra != NULL ? record->extra->trace_id : 0;
-    completion->job_code = completion->sys_errno = completion->signal_number = 0;
-    completion->system_call = NULL;
     completion->message = "";
     runtime->hand_failure = NULL;
-    if (completion->code != ERRAND_CODE_NONE || record->details != 0)
-        fill_failure(runtime, record, completion);
+    if (completion->code != ERRAND_CODE_NONE || record->details != 0 ||
+        record->extra != NULL || runtime->hand_rest)
+        fill_rest(runtime, record, completion);
     fill_times(runtime, record, completion);
 }
 
@@ -314,7 +321,9 @@ errand__deliver(errand_runtime *runtime, errand__record *record, errand_completi
     runtime->hand = record;
     runtime->hand_live = true;
     route(runtime, record);
-    errand__completion_audit(runtime, record);
+    if (__builtin_expect(
+            runtime->scheduler.audit.seeded || runtime->scheduler.audit.trace != NULL, 0))
+        errand__completion_audit(runtime, record);
     if (fn != NULL) {
         errand__lock_none_held();
         fn(arg, &runtime->hand_completion);

@@ -20,7 +20,7 @@ errand__runtime_check(const errand_runtime *runtime, const char *function)
                               "the runtime was made by the parent");
     owner = atomic_load_explicit(&runtime->owner,
                                  memory_order_acquire); /* Pairs: runtime-owner */
-    if (owner != (uintptr_t)pthread_self())
+    if (owner != errand__thread_self())
         return errand__misuse(ERRAND_ETHREAD, function,
                               owner == 0 ? "the runtime was released; adopt it first"
                                          : "this is not the runtime's thread");
@@ -78,6 +78,7 @@ runtime_init(errand_runtime *runtime)
     block->virtual_time = errand__seeded(runtime);
     block->records[0].wait = runtime;
     runtime->fork_epoch = errand__fork_epoch();
+    runtime->hand_rest = true;
     runtime->key = errand__key_child(runtime->config.seed, "runtime", 0);
     runtime->clock_ns = now;
     runtime->clock_cycles = errand__cycles();
@@ -89,8 +90,7 @@ runtime_init(errand_runtime *runtime)
     errand__heap_init(&runtime->deadlines, NULL);
     errand__scheduler_init(&runtime->scheduler, &runtime->config, runtime->allocator,
                            &runtime->registrar, &errand__tasks_outside, runtime);
-    atomic_store_explicit(&runtime->owner, (uintptr_t)pthread_self(),
-                          memory_order_release);
+    atomic_store_explicit(&runtime->owner, errand__thread_self(), memory_order_release);
 }
 
 errand_status
@@ -155,7 +155,7 @@ errand_runtime_adopt(errand_runtime *runtime)
     ERRAND_REQUIRE_ARG(runtime->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the runtime was made by the parent");
     if (!atomic_compare_exchange_strong_explicit(
-            &runtime->owner, &nobody, (uintptr_t)pthread_self(),
+            &runtime->owner, &nobody, errand__thread_self(),
             memory_order_acq_rel, /* Pairs: runtime-owner */
             memory_order_relaxed))
         return errand__misuse(ERRAND_EMISUSE, __func__, "the runtime has an owner");

@@ -3,7 +3,6 @@
 #define ERRAND_RUNTIME_H
 /* runtime: the whole.  Create, submit (draws and admits), waits, drain, drive, cancel, cleanup,
  * shutdown.  Owner thread only, but for snapshot and what inbox handles offer. */
-#include <pthread.h>
 #include "scheduler/scheduler.h"
 #include "workers/workers.h"
 
@@ -56,7 +55,7 @@ struct errand_runtime {
     errand_allocator allocator_copy;
     errand__block *block;
     uint32_t fork_epoch;
-    /* owner: pthread_self() of the owner, 0 = released.  Writers: release, adopt.  Readers: every
+    /* owner: errand__thread_self() of the owner, 0 = released.  Writers: release, adopt.  Readers: every
      * call.  Order: release store, compare-exchange, acquire load.  Pairs: runtime-owner.  Why: what the one thread
      * wrote must be there for the other. */
     _Atomic uintptr_t owner;
@@ -82,6 +81,7 @@ struct errand_runtime {
     errand_completion hand_completion;
     errand__failure *hand_failure;
     bool hand_live;
+    bool hand_rest;              /* hand_completion's cold fields hold something */
     errand__resume *visiting;    /* whose continuation is being called */
     errand__resume *hand_resume; /* gets the payload if the handler does not take it */
     char scratch[256];           /* messages made here (EDECODE, stall) */
@@ -113,13 +113,25 @@ errand__leak_count(errand_runtime *runtime, unsigned leaked)
 /* The status that a call on this runtime gets before anything else: OK, EINVAL (NULL), EFORKED, ETHREAD,
  * ECLOSED.  With the misuse hook called. */
 errand_status errand__runtime_check(const errand_runtime *runtime, const char *function);
+static inline errand_status
+errand__runtime_enter(const errand_runtime *runtime, const char *function)
+{
+    if (__builtin_expect(
+            runtime != NULL && runtime->fork_epoch == errand__fork_epoch() &&
+                atomic_load_explicit(&runtime->owner,
+                                     memory_order_acquire) == /* Pairs: runtime-owner */
+                    errand__thread_self() &&
+                !runtime->closed,
+            1))
+        return ERRAND_OK;
+    return errand__runtime_check(runtime, function);
+}
 #define ERRAND__ENTER(runtime)                                                           \
     do {                                                                                 \
-        errand_status entered_ = errand__runtime_check((runtime), __func__);             \
+        errand_status entered_ = errand__runtime_enter((runtime), __func__);             \
         if (__builtin_expect(entered_ != ERRAND_OK, 0))                                  \
             return entered_;                                                             \
     } while (0)
-
 uint64_t errand__runtime_time(const errand_runtime *runtime); /* now, on its clock */
 static inline bool
 errand__seeded(const errand_runtime *runtime)

@@ -46,10 +46,26 @@ admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
     return lease->executor->ops->reserve(lease, 1);
 }
 
-/* Nothing here can fail. */
+/* The queue that the record needs; asked of the executor once per lane and priority, where nothing
+ * else hangs on it. */
+static inline errand_status
+make_ready(errand_lease *lease, const errand__record *record)
+{
+    uint64_t bit = UINT64_C(1) << (errand__lane_of(record) * 3 + record->priority);
+    errand_status status;
+
+    if (record->extra == NULL && (lease->ready & bit) != 0)
+        return ERRAND_OK;
+    status = lease->executor->ops->ready(lease, record);
+    if (status == ERRAND_OK && record->extra == NULL)
+        lease->ready |= bit;
+    return status;
+}
+
+/* Nothing here can fail.  named: see errand__arm. */
 static void
 admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
-      errand_task *task)
+      errand_task *task, bool named)
 {
     uint32_t generation;
 
@@ -63,7 +79,7 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     record->phase = ERRAND__PHASE_ARMED;
     if (record->extra != NULL)
         errand__deadline_begin(runtime, record);
-    generation = errand__arm(record);
+    generation = errand__arm(record, named);
     ERRAND__PAUSE("submit-armed");
     if (errand__seeded(runtime)) {
         errand__order_queue(runtime, record, task);
@@ -82,18 +98,18 @@ errand__admit(errand_lease *lease, errand__record *record, errand_task *task)
         admissible(runtime, lease, record->resource_class == ERRAND_QUARANTINED_BLOCKING);
 
     if (status == ERRAND_OK)
-        status = lease->executor->ops->ready(lease, record);
+        status = make_ready(lease, record);
     if (status == ERRAND_OK)
-        admit(runtime, lease, record, task);
+        admit(runtime, lease, record, task, true);
     return status;
 }
 
-static errand_status
+static inline errand_status
 lease_check(const errand_lease *lease, const char *function)
 {
     if (lease == NULL)
         return errand__misuse(ERRAND_EINVAL, function, "the lease is NULL");
-    return errand__runtime_check(lease->runtime, function);
+    return errand__runtime_enter(lease->runtime, function);
 }
 
 static errand_status
@@ -178,7 +194,7 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
     status = errand__registrar_issue(&runtime->registrar, spec->kind, wait, &record);
     if (status == ERRAND_OK) {
         errand__record_fill(record, spec, extra);
-        status = lease->executor->ops->ready(lease, record);
+        status = make_ready(lease, record);
         if (status != ERRAND_OK)
             errand__registrar_recycle(&runtime->registrar,
                                       record); /* extra goes with it */
@@ -191,7 +207,7 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
         errand__wait_begin(runtime, record, resume);
     if (out_identity != NULL)
         *out_identity = errand__record_identity(runtime->id, record);
-    admit(runtime, lease, record, task);
+    admit(runtime, lease, record, task, false);
     return ERRAND_OK;
 }
 
@@ -205,7 +221,7 @@ errand_start(errand_lease *lease, const errand_spec *spec, void *wait,
     if (status != ERRAND_OK)
         return status;
     ERRAND_REQUIRE_ARG(spec != NULL, ERRAND_EINVAL, "spec is NULL");
-    if (errand__spec_check(spec, &text) != ERRAND_OK)
+    if (!errand__spec_is_plain(spec) && errand__spec_check(spec, &text) != ERRAND_OK)
         return errand__misuse(ERRAND_EINVAL, __func__, text);
     status = errand__start(lease, spec, wait, NULL, NULL, out_identity);
     if (status == ERRAND_OK)

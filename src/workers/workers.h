@@ -23,15 +23,16 @@ struct errand_executor {
 struct errand_lease {
     /* Immutable after attach. */
     errand_executor *executor;
-    errand__block *block; /* held */
+    errand__block *block;           /* held */
     struct errand_runtime *runtime; /* owner thread only */
-    void *impl;           /* the executor's own */
+    void *impl;                     /* the executor's own */
     uint32_t owed_max, cell_count;
-    uint8_t index; /* in its runtime */
+    uint8_t index;   /* in its runtime */
     bool is_virtual; /* seeded order: jobs are handed over one at a time and waited for */
     uint64_t epoch;  /* attachment epoch, process-wide counter */
     /* Owner thread only. */
-    uint64_t owed; /* accepted - drained */
+    uint64_t owed;         /* accepted - drained */
+    uint64_t ready;        /* bit 3 * lane + priority: ops->ready answered OK for it */
     bool closed, refusing; /* detached; being shut: nothing new is admitted */
     /* refs: its runtime, and every worker while it holds work of it.
      * Writers, Readers: whoever holds or lets.
@@ -50,11 +51,13 @@ struct errand_lease {
     errand__cell *cells;
 };
 void errand__lease_hold(errand_lease *lease);
-void errand__lease_let(errand_lease *lease); /* the last one frees it and lets executor, block go */
+void errand__lease_let(
+    errand_lease *lease); /* the last one frees it and lets executor, block go */
 
 struct errand__executor_ops {
     const char *name;
-    uint32_t (*cells)(errand_executor *executor); /* how many a lease needs beyond the owner's */
+    uint32_t (*cells)(
+        errand_executor *executor); /* how many a lease needs beyond the owner's */
     /* Sets lease->impl.  Owner. */
     errand_status (*attach)(errand_executor *executor, errand_lease *lease);
     /* A lane and priority will be used: allocate their queue.  Owner; called by bind. */
@@ -83,8 +86,8 @@ struct errand__executor_ops {
     /* The lease's last reference is gone: free lease->impl.  Any thread.  NULL = nothing to do. */
     void (*forget)(errand_lease *lease);
     /* errand_lane_define.  Any thread, before the first lease.  NULL = EUNSUPPORTED. */
-    errand_status (*lane_define)(errand_executor *executor, const char *name, uint32_t limit,
-                                 uint8_t *out_lane);
+    errand_status (*lane_define)(errand_executor *executor, const char *name,
+                                 uint32_t limit, uint8_t *out_lane);
     /* No worker lives and none can be made (O55): retries, and after 1 s settles what this lease
      * has queued as worker lost.  Answers in how many ns it wants to be called again,
      * UINT64_MAX = not at all; the runtime asks before it parks.  Owner.  NULL = never. */
@@ -95,7 +98,12 @@ void errand__executor_hold(errand_executor *executor);
 void errand__executor_let(errand_executor *executor);
 
 /* Forks of the host: stepped in every child by pthread_atfork; one load, no system call (O61). */
-uint32_t errand__fork_epoch(void);
+extern _Atomic uint32_t errand__forks; /* executor.c */
+static inline uint32_t
+errand__fork_epoch(void)
+{
+    return atomic_load_explicit(&errand__forks, memory_order_relaxed);
+}
 
 /* lease.c: the runtime's side.  EDUPLICATE is the runtime's business. */
 errand_status errand__lease_create(errand_executor *executor, errand__block *block,
