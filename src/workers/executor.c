@@ -53,8 +53,8 @@ errand__executor_let(errand_executor *executor)
 {
     if (executor->fork_epoch != errand__fork_epoch())
         return;
-    uint32_t before =
-        atomic_fetch_sub_explicit(&executor->refs, 1, memory_order_acq_rel); /* Pairs: executor-refs */
+    uint32_t before = atomic_fetch_sub_explicit(
+        &executor->refs, 1, memory_order_acq_rel); /* Pairs: executor-refs */
     ERRAND_ASSERT(before > 0);
     if (before == 1)
         executor->ops->destroy(executor);
@@ -71,7 +71,8 @@ errand_executor_abandon(errand_executor **take_executor)
 }
 
 errand_status
-errand_executor_snapshot_read(errand_executor *executor, errand_executor_snapshot *out_snapshot)
+errand_executor_snapshot_read(errand_executor *executor,
+                              errand_executor_snapshot *out_snapshot)
 {
     ERRAND_REQUIRE_ARG(executor != NULL && out_snapshot != NULL, ERRAND_EINVAL,
                        "an executor and a place for its snapshot are needed");
@@ -86,7 +87,8 @@ errand_status
 errand_lane_define(errand_executor *executor, const char *name, uint32_t limit,
                    uint8_t *out_lane)
 {
-    ERRAND_REQUIRE_ARG(executor != NULL && name != NULL && out_lane != NULL, ERRAND_EINVAL,
+    ERRAND_REQUIRE_ARG(executor != NULL && name != NULL && out_lane != NULL,
+                       ERRAND_EINVAL,
                        "an executor, a name and a place for the lane are needed");
     ERRAND_REQUIRE_ARG(name[0] != '\0', ERRAND_EINVAL, "a lane's name has no letters");
     ERRAND_REQUIRE_ARG(limit > 0, ERRAND_EINVAL, "a lane lets at least one worker in");
