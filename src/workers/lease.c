@@ -70,8 +70,8 @@ errand__lease_hold(errand_lease *lease)
 void
 errand__lease_let(errand_lease *lease)
 {
-    uint32_t before =
-        atomic_fetch_sub_explicit(&lease->refs, 1, memory_order_acq_rel); /* Pairs: lease-refs */
+    uint32_t before = atomic_fetch_sub_explicit(
+        &lease->refs, 1, memory_order_acq_rel); /* Pairs: lease-refs */
 
     ERRAND_ASSERT(before > 0);
     if (before > 1)

@@ -73,7 +73,8 @@ count_more(_Atomic uint64_t *counter, uint64_t amount)
 {
     uint64_t old = atomic_load_explicit(counter, memory_order_relaxed);
 
-    atomic_store_explicit(counter, old + amount, memory_order_release); /* Pairs: cell-count */
+    atomic_store_explicit(counter, old + amount,
+                          memory_order_release); /* Pairs: cell-count */
 }
 
 void
@@ -81,7 +82,8 @@ errand__worker_account(errand__worker *worker)
 {
     errand__group *group = &worker->group;
     uint64_t at = group->position + group->next - 1;
-    double ns = (double)(worker->hands.cycles - group->begin) * worker->hands.ns_per_cycle;
+    double ns =
+        (double)(worker->hands.cycles - group->begin) * worker->hands.ns_per_cycle;
 
     group->started++;
     group->started_in[(at >> ERRAND__STAMP_SHIFT) -
@@ -190,10 +192,10 @@ look_at_worker(const errand__pool *pool, const errand__worker *worker,
                errand_executor_snapshot *out)
 {
     for (int i = 0; i < 40; i++) { /* Pairs: cell-count */
-        out->wait_histogram[i] += atomic_load_explicit(&worker->waits[i],
-                                                       memory_order_acquire);
-        out->run_histogram[i] += atomic_load_explicit(&worker->runs[i],
-                                                      memory_order_acquire);
+        out->wait_histogram[i] +=
+            atomic_load_explicit(&worker->waits[i], memory_order_acquire);
+        out->run_histogram[i] +=
+            atomic_load_explicit(&worker->runs[i], memory_order_acquire);
     }
     out->destructor_panics += atomic_load_explicit(&worker->panics, memory_order_acquire);
     out->leaked += atomic_load_explicit(&worker->leaked, memory_order_acquire);

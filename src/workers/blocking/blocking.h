@@ -14,10 +14,10 @@
 #include "core/pause.h"
 #include "workers/workers.h"
 
-#define ERRAND__GROUP_MAX   64
-#define ERRAND__RANKS       3        /* high, normal, low */
-#define ERRAND__STAMP_SHIFT 3        /* one stamp for 8 entries */
-#define ERRAND__SPARE_CELLS 64       /* written-off workers that keep their cell meanwhile */
+#define ERRAND__GROUP_MAX    64
+#define ERRAND__RANKS        3  /* high, normal, low */
+#define ERRAND__STAMP_SHIFT  3  /* one stamp for 8 entries */
+#define ERRAND__SPARE_CELLS  64 /* written-off workers that keep their cell meanwhile */
 #define ERRAND__COST_UNKNOWN UINT32_MAX /* long until measured */
 
 typedef struct errand__pool errand__pool;
@@ -99,9 +99,9 @@ typedef struct errand__group {
     errand_lease *lease; /* held; stays after the group's end, for the next one */
     errand__queue *queue;
     errand__ring *ring;
-    bool active;     /* between take and end */
-    bool quick;      /* its jobs were expected to be short */
-    bool stolen;     /* with the lock: its rest was put back by another */
+    bool active; /* between take and end */
+    bool quick;  /* its jobs were expected to be short */
+    bool stolen; /* with the lock: its rest was put back by another */
     uint32_t count, next, started;
     uint64_t serial, position;
     uint64_t start, begin; /* cycles: of the group, of the job */
@@ -117,14 +117,14 @@ typedef struct errand__worker {
     uint32_t index;
     unsigned cpus; /* that it may use */
     /* Guarded by lock. */
-    errand__link link; /* in pool->sleepers, newest first */
+    errand__link link;                   /* in pool->sleepers, newest first */
     bool alive, sleeping, seeking, lost; /* lost: written off */
-    uint64_t seen_progress; /* by the watcher's last tick */
-    uint64_t idle_since;    /* pool's idle clock */
+    uint64_t seen_progress;              /* by the watcher's last tick */
+    uint64_t idle_since;                 /* pool's idle clock */
     /* Its thread only. */
-    bool proven, ending; /* it took work once; its last hook is called */
+    bool proven, ending;    /* it took work once; its last hook is called */
     errand_lease *outgoing; /* was held for an earlier group; to be let go */
-    uint64_t spin_cycles, seen_news, seen_tails[ERRAND__RANKS];
+    uint32_t seek_skips, seek_backoff;
     errand__group group;
     errand__hands hands;
     /* bell: 1 = do not sleep.
@@ -162,7 +162,8 @@ typedef struct errand__lane {
 struct errand__pool {
     errand_executor base;
     /* Immutable after create. */
-    errand_blocking_config config; /* defaults filled in; name points into the pool, cpus is NULL */
+    errand_blocking_config
+        config; /* defaults filled in; name points into the pool, cpus is NULL */
     char name[12];
     unsigned long *affinity; /* mask of processors; NULL = any */
     size_t affinity_size;
@@ -191,10 +192,10 @@ struct errand__pool {
     bool closing;
     bool lanes_fixed; /* a lease was attached */
     uint32_t active_count, sleeper_count, seeker_count, busy, grouped, lost_count;
-    uint32_t refused;      /* threads that were refused and not made since */
-    uint64_t retry_ns;     /* not before this, unless nobody lives */
-    uint64_t lost_since;   /* since when nobody lives; 0 = somebody does */
-    bool watch_wanted; /* the next that sleeps does so on a timer */
+    uint32_t refused;    /* threads that were refused and not made since */
+    uint64_t retry_ns;   /* not before this, unless nobody lives */
+    uint64_t lost_since; /* since when nobody lives; 0 = somebody does */
+    bool watch_wanted;   /* the next that sleeps does so on a timer */
     uint64_t takes, tick_takes, serial, idle_ticks;
     uint64_t clock_offset; /* of the idle clock, by tests */
     uint64_t last_busy;    /* idle clock */
@@ -229,7 +230,8 @@ static inline uint64_t
 errand__ring_count(const errand__ring *ring) /* with the lock, or a guess without */
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire); /* Pairs: ring-tail */
+    uint64_t tail =
+        atomic_load_explicit(&ring->tail, memory_order_acquire); /* Pairs: ring-tail */
 
     return tail > head ? tail - head : 0;
 }
@@ -245,12 +247,14 @@ errand__queue_count(const errand__queue *queue)
 
 /* ring.c */
 errand_status errand__pool_ready(errand_lease *lease, const errand__record *record);
-void errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t generation);
+void errand__pool_submit(errand_lease *lease, errand__record *record,
+                         uint32_t generation);
 void errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
 bool errand__entry_live(const errand_lease *lease, uint64_t entry);
 void errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count);
 /* Puts the last count entries of what a group took back at the front. */
-void errand__ring_return_locked(errand__ring *ring, const uint64_t *entries, uint32_t count);
+void errand__ring_return_locked(errand__ring *ring, const uint64_t *entries,
+                                uint32_t count);
 /* A group of so many entries will put nothing back any more. */
 void errand__ring_release_locked(errand__ring *ring, uint32_t count);
 void errand__ring_unmap(errand__ring *ring);
@@ -258,7 +262,8 @@ void errand__ring_unmap(errand__ring *ring);
 /* group.c */
 void errand__queue_open_locked(errand__pool *pool, errand__queue *queue);
 /* last_look: the worker is about to sleep, every queue that is empty is closed. */
-bool errand__group_take_locked(errand__pool *pool, errand__worker *worker, bool last_look);
+bool errand__group_take_locked(errand__pool *pool, errand__worker *worker,
+                               bool last_look);
 void errand__group_end_locked(errand__pool *pool, errand__worker *worker);
 /* Puts back what the victim has not begun; false: nothing was left to put back. */
 bool errand__group_steal_locked(errand__pool *pool, errand__worker *victim);
@@ -277,7 +282,8 @@ bool errand__pool_behind_locked(const errand__pool *pool, const errand__queue *q
 bool errand__pool_lull_locked(const errand__pool *pool);
 void errand__worker_gather(errand__worker *worker);
 bool errand__worker_may_seek_locked(const errand__worker *worker);
-void errand__worker_seek_locked(errand__worker *worker); /* gives the lock back meanwhile */
+void
+errand__worker_seek_locked(errand__worker *worker); /* gives the lock back meanwhile */
 void errand__worker_unseek_locked(errand__worker *worker);
 /* Gives the lock back meanwhile.  False: it retires. */
 bool errand__worker_sleep_locked(errand__worker *worker);
@@ -291,9 +297,11 @@ void errand__worker_let_held(errand__worker *worker); /* the lease of its last g
 /* threads.c */
 bool errand__pool_spawn(errand__pool *pool, bool replacement);
 void errand__worker_enter(errand__worker *worker); /* its thread, first */
-void errand__worker_leave(errand__worker *worker); /* its thread, last; the block is gone then */
+void errand__worker_leave(
+    errand__worker *worker); /* its thread, last; the block is gone then */
 errand_status errand__pool_reserve(errand_lease *lease, uint32_t count);
-bool errand__pool_write_off(errand_lease *lease, errand__record *record, uint32_t generation);
+bool errand__pool_write_off(errand_lease *lease, errand__record *record,
+                            uint32_t generation);
 uint64_t errand__pool_tend(errand_lease *lease);
 void errand__pool_let(errand__pool *pool);
 

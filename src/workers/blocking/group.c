@@ -62,7 +62,8 @@ move(errand__pool *pool, errand__queue *queue, errand__queue_state state)
     else if (state == ERRAND__QUEUE_WAITING)
         errand__list_append(&pool->lanes[queue->lane].waiting, &queue->waiting);
     /* Pairs: ring-tail */
-    atomic_store_explicit(&queue->open, state != ERRAND__QUEUE_CLOSED, memory_order_seq_cst);
+    atomic_store_explicit(&queue->open, state != ERRAND__QUEUE_CLOSED,
+                          memory_order_seq_cst);
 }
 
 /* If a lane has room, the first queue that waits for it is tried again. */
@@ -80,7 +81,8 @@ errand__queue_open_locked(errand__pool *pool, errand__queue *queue)
     if (queue->state != ERRAND__QUEUE_CLOSED)
         return;
     move(pool, queue, ERRAND__QUEUE_OPEN);
-    atomic_fetch_add_explicit(&pool->news, 1, memory_order_release); /* Pairs: pool-news */
+    atomic_fetch_add_explicit(&pool->news, 1,
+                              memory_order_release); /* Pairs: pool-news */
 }
 
 /* Closes a queue that was seen empty; false: something came meanwhile, it stays open. */
@@ -107,8 +109,7 @@ errand__place_close_locked(errand__pool *pool, errand__place *place)
     place->gone = true;
     for (uint32_t i = 0; i < pool->worker_room; i++) {
         errand__worker *worker = pool->workers[i];
-        if (worker != NULL && worker->group.active &&
-            worker->group.queue->place == place)
+        if (worker != NULL && worker->group.active && worker->group.queue->place == place)
             worker->group.stolen = true; /* it puts nothing back */
     }
     for (int lane = 0; lane < ERRAND_LANES; lane++) {
@@ -141,9 +142,9 @@ errand__pool_has_work_locked(const errand__pool *pool)
 bool
 errand__group_take_locked(errand__pool *pool, errand__worker *worker, bool last_look)
 {
-    for (uint32_t n = pool->active_count; n > 0 && !errand__list_empty(&pool->active); n--) {
-        errand__place *place =
-            ERRAND__CONTAINER(pool->active.next, errand__place, link);
+    for (uint32_t n = pool->active_count; n > 0 && !errand__list_empty(&pool->active);
+         n--) {
+        errand__place *place = ERRAND__CONTAINER(pool->active.next, errand__place, link);
         bool taken = place_take_locked(pool, worker, place, last_look);
 
         if (errand__list_linked(&place->link)) {
@@ -177,7 +178,8 @@ place_take_locked(errand__pool *pool, errand__worker *worker, errand__place *pla
         do {
             if (queue_take_locked(pool, worker, queue))
                 return true;
-        } while ((last_look || queue != worker->group.queue) && !queue_close(pool, queue));
+        } while ((last_look || queue != worker->group.queue) &&
+                 !queue_close(pool, queue));
     }
     return false;
 }
@@ -275,7 +277,8 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
         if (errand__ring_count(chosen.ring) > 0)
             break;
     }
-    queue->streak = chosen.contended && !chosen.aged ? (uint8_t)(queue->streak + size) : 0;
+    queue->streak =
+        chosen.contended && !chosen.aged ? (uint8_t)(queue->streak + size) : 0;
     queue->typical = (uint16_t)(queue->typical + size - queue->typical / 4);
     errand__ring_take_locked(chosen.ring, group, size);
     if (group->lease != lease) {
@@ -286,8 +289,8 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
     group->queue = queue;
     group->active = true;
     group->stolen = false;
-    group->quick = atomic_load_explicit(&queue->cost, memory_order_relaxed) <=
-                   pool->quick_cycles;
+    group->quick =
+        atomic_load_explicit(&queue->cost, memory_order_relaxed) <= pool->quick_cycles;
     group->next = group->started = 0;
     group->serial = ++pool->serial;
     /* Pairs: worker-progress */

@@ -84,7 +84,8 @@ pool_lane_define(errand_executor *executor, const char *name, uint32_t limit,
     errand__lock_acquire(&pool->lock);
     if (pool->lanes_fixed)
         status = ERRAND_EBUSY;
-    for (uint8_t i = ERRAND_LANE_FIRST_OWN; i < ERRAND_LANES && status == ERRAND_EFULL; i++) {
+    for (uint8_t i = ERRAND_LANE_FIRST_OWN; i < ERRAND_LANES && status == ERRAND_EFULL;
+         i++) {
         errand__lane *lane = &pool->lanes[i];
         if (lane->limit != 0)
             continue;
@@ -105,7 +106,8 @@ pool_destroy(errand_executor *executor)
     errand__lock_acquire(&pool->lock);
     ERRAND_ASSERT(errand__list_empty(&pool->places));
     pool->closing = true;
-    atomic_fetch_add_explicit(&pool->news, 1, memory_order_release); /* Pairs: pool-news */
+    atomic_fetch_add_explicit(&pool->news, 1,
+                              memory_order_release); /* Pairs: pool-news */
     errand__lock_release(&pool->lock);
     errand__pool_wake_all(pool);
     errand__pool_let(pool);
@@ -237,7 +239,8 @@ init_lists(errand__pool *pool)
 }
 
 errand_status
-errand_blocking_create(const errand_blocking_config *config, errand_executor **out_executor)
+errand_blocking_create(const errand_blocking_config *config,
+                       errand_executor **out_executor)
 {
     errand_blocking_config complete;
 

@@ -133,8 +133,8 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
  * back for them, unless they fall behind; a sleeper on its timer sees if they do not come back
  * at all.  Long ones: each that no seeking worker will take gets a worker. */
 static void
-consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring, uint64_t tail,
-                uint64_t idle)
+consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
+                uint64_t tail, uint64_t idle)
 {
     uint32_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
     uint64_t seekers = idle >> 16 & 0xffff;
@@ -145,7 +145,8 @@ consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring, ui
         uint64_t left = tail - atomic_load_explicit(&ring->head, memory_order_relaxed);
         if (left > tail || left * cost < pool->soon_cycles)
             return;
-    } else if (tail - atomic_load_explicit(&ring->head, memory_order_relaxed) <= seekers) {
+    } else if (tail - atomic_load_explicit(&ring->head, memory_order_relaxed) <=
+               seekers) {
         return;
     }
     errand__pool_announce(pool, queue);
@@ -172,7 +173,8 @@ make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring)
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
     /* Pairs: ring-freed */
-    ring->room = atomic_load_explicit(&ring->freed, memory_order_acquire) + ring->capacity;
+    ring->room =
+        atomic_load_explicit(&ring->freed, memory_order_acquire) + ring->capacity;
     if (ring->room > tail)
         return;
     errand__lock_acquire(&pool->lock);
@@ -182,7 +184,8 @@ make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring)
             errand__group_steal_locked(pool, worker);
     }
     sweep_locked(lease, ring);
-    ring->room = atomic_load_explicit(&ring->freed, memory_order_relaxed) + ring->capacity;
+    ring->room =
+        atomic_load_explicit(&ring->freed, memory_order_relaxed) + ring->capacity;
     errand__lock_release(&pool->lock);
     ERRAND_ASSERT(ring->room > tail);
 }

@@ -3,8 +3,9 @@
  *
  * Design notes.
  * - A worker without work first seeks: it spins on the tails of the queue it served last and on
- *   the pool's news, if a processor is free for that, a few microseconds, half as long after
- *   each failure.  Then it looks once more, closes every queue it sees empty, and sleeps.
+ *   the pool's news, if a processor is free for that: for longer than it takes to wake the
+ *   other side, because two sides that both give up sooner wake each other for ever; but only
+ *   every 2nd, 4th ... 64th time after failures, and two microseconds else.  Then it looks once more, closes every queue it sees empty, and sleeps.
  *   A submit that finds its queue closed takes the lock, opens it and rouses a sleeper.
  * - Queues stay open while somebody seeks or works, so that a busy pool's submits take no lock.
  * - While short jobs are taken in groups, a sleeper sleeps on a timer of 1 ms (the watcher).
@@ -22,8 +23,9 @@
 
 #define TICK_NS       UINT64_C(1000000)
 #define TICKS_IDLE    8
-#define SEEK_MOST_US  20
-#define SEEK_LEAST_US 1
+#define SEEK_MOST_US  75 /* longer than it takes to wake the other side */
+#define SEEK_LEAST_US 2
+#define SKIPS_MOST    64
 #define GATHER_FROM   (4 * 4) /* typical: groups of four */
 
 /* ---- waking ---------------------------------------------------------------------------------- */
@@ -54,7 +56,8 @@ errand__worker_rouse_locked(errand__pool *pool)
     pool->seeker_count++;
     if (pool->watcher == worker)
         pool->watcher = NULL;
-    atomic_store_explicit(&worker->bell, 1, memory_order_release); /* Pairs: worker-bell */
+    atomic_store_explicit(&worker->bell, 1,
+                          memory_order_release); /* Pairs: worker-bell */
     errand__pool_publish_locked(pool);
     return worker;
 }
@@ -78,8 +81,9 @@ errand__pool_announce(errand__pool *pool, errand__queue *queue)
         uint32_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
         bool quick = cost <= pool->quick_cycles &&
                      pool->grouped + pool->seeker_count > 0 && pool->watcher != NULL;
-        if (quick ? pool->seeker_count == 0 && errand__pool_behind_locked(pool, queue, left)
-                  : left > pool->seeker_count)
+        if (quick
+                ? pool->seeker_count == 0 && errand__pool_behind_locked(pool, queue, left)
+                : left > pool->seeker_count)
             roused = errand__worker_rouse_locked(pool);
     }
     errand__lock_release(&pool->lock);
@@ -97,7 +101,8 @@ errand__pool_wake_all(errand__pool *pool)
             continue;
         if (pool->closing)
             atomic_store_explicit(&worker->leave, true, memory_order_relaxed);
-        atomic_store_explicit(&worker->bell, 1, memory_order_release); /* Pairs: worker-bell */
+        atomic_store_explicit(&worker->bell, 1,
+                              memory_order_release); /* Pairs: worker-bell */
         errand__worker_wake(worker);
     }
     errand__lock_release(&pool->lock);
@@ -108,8 +113,8 @@ bool
 errand__pool_behind_locked(const errand__pool *pool, const errand__queue *queue,
                            uint64_t left)
 {
-    uint32_t awake = atomic_load_explicit(&pool->living, memory_order_relaxed) -
-                     pool->sleeper_count;
+    uint32_t awake =
+        atomic_load_explicit(&pool->living, memory_order_relaxed) - pool->sleeper_count;
     uint64_t bound = pool->processors > awake + 1 ? pool->soon_cycles : pool->late_cycles;
     uint64_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
 
@@ -165,12 +170,29 @@ errand__worker_may_seek_locked(const errand__worker *worker)
     return worker->cpus > 1 && worker->pool->seeker_count + 1 < worker->cpus;
 }
 
+/* A long spin that fails is not tried again the next 1, 2, 4 ... 64 times. */
+static void
+adapt_seeking(errand__worker *worker, bool found)
+{
+    if (found) {
+        worker->seek_skips = worker->seek_backoff = 0;
+    } else if (worker->seek_skips > 0) {
+        worker->seek_skips--;
+    } else {
+        worker->seek_backoff = worker->seek_backoff == 0 ? 1 : 2 * worker->seek_backoff;
+        if (worker->seek_backoff > SKIPS_MOST)
+            worker->seek_backoff = SKIPS_MOST;
+        worker->seek_skips = worker->seek_backoff;
+    }
+}
+
 void
 errand__worker_seek_locked(errand__worker *worker)
 {
     errand__pool *pool = worker->pool;
     const errand__queue *queue = worker->group.queue;
     uint64_t tails[ERRAND__RANKS] = {0};
+    uint64_t limit = (worker->seek_skips > 0 ? SEEK_LEAST_US : SEEK_MOST_US) * pool->per_us;
     uint64_t start = errand__cycles();
     bool found = false;
 
@@ -179,7 +201,8 @@ errand__worker_seek_locked(errand__worker *worker)
     errand__pool_publish_locked(pool);
     uint64_t news = atomic_load_explicit(&pool->news, memory_order_relaxed);
     for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++)
-        tails[rank] = atomic_load_explicit(&queue->rings[rank].head, memory_order_relaxed);
+        tails[rank] =
+            atomic_load_explicit(&queue->rings[rank].head, memory_order_relaxed);
     errand__lock_release(&pool->lock);
     do {
         for (int i = 0; i < 16 && !found; i++) {
@@ -191,11 +214,8 @@ errand__worker_seek_locked(errand__worker *worker)
                                               memory_order_acquire) != tails[rank];
             errand__cpu_relax();
         }
-    } while (!found && errand__cycles() - start < worker->spin_cycles);
-    if (found)
-        worker->spin_cycles = SEEK_MOST_US * pool->per_us;
-    else if (worker->spin_cycles > SEEK_LEAST_US * pool->per_us)
-        worker->spin_cycles /= 2;
+    } while (!found && errand__cycles() - start < limit);
+    adapt_seeking(worker, found);
     errand__worker_gather(worker);
     errand__lock_acquire(&pool->lock);
     errand__worker_unseek_locked(worker);
@@ -297,8 +317,9 @@ sleep_length(errand__pool *pool, const errand__worker *worker)
     uint64_t since = now - worker->idle_since;
     if (pool->sleeper_count == 1 && now - pool->last_busy < since)
         since = now - pool->last_busy;
-    return since < pool->config.idle_ns ? pool->config.idle_ns - since + TICK_NS
-                                        : 100 * TICK_NS; /* the only one, others are busy */
+    return since < pool->config.idle_ns
+               ? pool->config.idle_ns - since + TICK_NS
+               : 100 * TICK_NS; /* the only one, others are busy */
 }
 
 bool

@@ -23,7 +23,7 @@
 #include "errand/testing.h"
 #include "workers/blocking/blocking.h"
 
-#define RETRY_NS UINT64_C(100000000)
+#define RETRY_NS   UINT64_C(100000000)
 #define GIVE_UP_NS UINT64_C(1000000000)
 #define LOST_BATCH 64
 
@@ -61,9 +61,8 @@ refused_by_test(void)
 
     while (left != 0) {
         uint32_t after = left == UINT32_MAX ? left : left - 1;
-        if (atomic_compare_exchange_weak_explicit(&refusals, &left, after,
-                                                  memory_order_relaxed,
-                                                  memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(
+                &refusals, &left, after, memory_order_relaxed, memory_order_relaxed))
             return true;
     }
     return false;
@@ -229,8 +228,8 @@ call_hook(void *arg)
 {
     errand__worker *worker = arg;
     errand_blocking_config *config = &worker->pool->config;
-    void (*hook)(void *, uint32_t) = worker->ending ? config->held_on_stop
-                                                    : config->held_on_start;
+    void (*hook)(void *, uint32_t) =
+        worker->ending ? config->held_on_stop : config->held_on_start;
 
     if (hook != NULL)
         hook(config->held_arg, worker->index);
@@ -252,7 +251,7 @@ errand__worker_enter(errand__worker *worker)
     if (pool->affinity != NULL)
         sched_setaffinity(0, pool->affinity_size, (const void *)pool->affinity);
     worker->cpus = errand__cpus_allowed();
-    worker->spin_cycles = 20 * pool->per_us;
+    worker->seek_skips = worker->seek_backoff = 0;
     worker->ending = false;
     errand__contained(call_hook, worker, text, sizeof text);
 }
@@ -300,7 +299,8 @@ take_lost_locked(errand__place *place, uint64_t *entries)
 }
 
 static void
-settle_lost(errand_lease *lease, const uint64_t *entries, uint32_t count, errand__cell *cell)
+settle_lost(errand_lease *lease, const uint64_t *entries, uint32_t count,
+            errand__cell *cell)
 {
     for (uint32_t i = 0; i < count; i++)
         errand__settle_queued(lease->block, &lease->block->records[(uint32_t)entries[i]],
@@ -316,8 +316,8 @@ find_lost(errand__pool *pool, uint64_t *entries, uint32_t *out_count)
 
     errand__lock_acquire(&pool->lock);
     *out_count = 0;
-    for (errand__link *link = pool->places.next;
-         link != &pool->places && *out_count == 0; link = link->next) {
+    for (errand__link *link = pool->places.next; link != &pool->places && *out_count == 0;
+         link = link->next) {
         errand__place *place = ERRAND__CONTAINER(link, errand__place, attached);
         *out_count = take_lost_locked(place, entries);
         lease = place->lease;
@@ -333,8 +333,8 @@ static bool
 is_lost(errand__pool *pool, bool *out_given_up)
 {
     errand__lock_acquire(&pool->lock);
-    bool lost = atomic_load_explicit(&pool->living, memory_order_relaxed) == 0 &&
-                !pool->closing;
+    bool lost =
+        atomic_load_explicit(&pool->living, memory_order_relaxed) == 0 && !pool->closing;
     *out_given_up = lost && errand__clock_now() - pool->lost_since >= GIVE_UP_NS;
     errand__lock_release(&pool->lock);
     return lost;

@@ -63,8 +63,8 @@ plan_locked(errand__pool *pool, const errand__worker *worker, bool *out_spawn)
     if (pool->seeker_count > 0)
         return NULL;
     if (pool->sleeper_count == 0) {
-        *out_spawn = living < pool->config.workers_max &&
-                     errand__clock_coarse() >= pool->retry_ns;
+        *out_spawn =
+            living < pool->config.workers_max && errand__clock_coarse() >= pool->retry_ns;
         return NULL;
     }
     if (group->quick) {
@@ -72,7 +72,8 @@ plan_locked(errand__pool *pool, const errand__worker *worker, bool *out_spawn)
             pool->watch_wanted = true;
             return errand__worker_rouse_locked(pool);
         }
-        if (errand__pool_behind_locked(pool, group->queue, errand__queue_count(group->queue)))
+        if (errand__pool_behind_locked(pool, group->queue,
+                                       errand__queue_count(group->queue)))
             return errand__worker_rouse_locked(pool);
         return NULL;
     }
