@@ -7,7 +7,8 @@
  *
  * A cancel counts from the moment it is outside any shield.  Then the wait ends, the grace
  * begins, and the task is told at its next visit, whatever else it was to be visited for.  The
- * guard is one timer: inside a shield that shield's limit, else the end of the grace. */
+ * guard is one timer: inside a shield that shield's limit, else the end of the grace.  A grace that
+ * passes inside a shield is over with it. */
 #include "scheduler/scheduler.h"
 
 static bool shielded(const errand_task *task);
@@ -122,8 +123,10 @@ guard_fired(errand__timer *timer, void *context)
     (void)context;
     if (shielded(task)) {
         task->shield_over = true;
-        take_effect(task);
-        return;
+        if (task->grace_end == 0 || task->grace_end > task->scheduler->now) {
+            take_effect(task);
+            return;
+        }
     }
     errand__task_end(task, ERRAND_END_ABORTED);
     errand__endings_run(task->scheduler);

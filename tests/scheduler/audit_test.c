@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Goal: the digest is changed by any change of any field of any step, and by nothing else.
+ * Method: the same steps twice, with one field flipped. */
+#include <string.h>
+#include "scheduler_rig.h"
+
+typedef struct fields {
+    errand_step_kind kind;
+    uint32_t detail;
+    uint64_t key, value, time;
+    const char *label;
+    unsigned steps_before;
+} fields;
+
+static uint64_t
+digest_of(scheduler_rig *rig, const fields *step)
+{
+    rig_restart(rig, ERRAND_ORDER_INLINE, 1);
+    for (unsigned i = 0; i < step->steps_before; i++)
+        errand__audit_step(&rig->scheduler, ERRAND_STEP_NOTE, 0, 0, 0, NULL);
+    rig->scheduler.now = step->time;
+    errand__audit_step(&rig->scheduler, step->kind, step->detail, step->key, step->value,
+                       step->label);
+    return rig->scheduler.audit.mix;
+}
+
+static void
+flipping_any_bit_of_any_field_changes_the_digest(void **state)
+{
+    const fields plain = {ERRAND_STEP_TASK, 1, 2, 3, 4, "label", 1};
+    uint64_t digest = digest_of(*state, &plain);
+
+    assert_int_equal(digest_of(*state, &plain), digest);
+    for (unsigned bit = 0; bit < 64; bit++) {
+        fields flipped[3] = {plain, plain, plain};
+
+        flipped[0].key ^= UINT64_C(1) << bit;
+        flipped[1].value ^= UINT64_C(1) << bit;
+        flipped[2].time ^= UINT64_C(1) << bit;
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_not_equal(digest_of(*state, &flipped[i]), digest);
+    }
+    for (unsigned bit = 0; bit < 32; bit++) {
+        fields flipped = plain;
+
+        flipped.detail ^= UINT32_C(1) << bit;
+        assert_int_not_equal(digest_of(*state, &flipped), digest);
+    }
+}
+
+static void
+kind_label_and_place_count_too(void **state)
+{
+    const fields plain = {ERRAND_STEP_TASK, 1, 2, 3, 4, "label", 1};
+    fields flipped[6] = {plain, plain, plain, plain, plain, plain};
+
+    flipped[0].kind = ERRAND_STEP_SPAWN;
+    flipped[1].label = "labem";
+    flipped[2].label = "label ";
+    flipped[3].label = "";
+    flipped[4].label = NULL;
+    flipped[5].steps_before = 2;
+    for (unsigned i = 0; i < 6; i++) {
+        assert_int_not_equal(digest_of(*state, &flipped[i]), digest_of(*state, &plain));
+        for (unsigned j = 0; j < i; j++)
+            assert_int_not_equal(digest_of(*state, &flipped[i]),
+                                 digest_of(*state, &flipped[j]));
+    }
+}
+
+static errand_step seen;
+static unsigned seen_count;
+
+static void
+note(void *arg, const errand_step *step)
+{
+    assert_ptr_equal(arg, &seen);
+    seen = *step;
+    seen_count++;
+}
+
+static void
+trace_hears_each_step_and_changes_no_digest(void **state)
+{
+    scheduler_rig *rig = *state;
+    const fields plain = {ERRAND_STEP_CANCEL, 6, 2, 3, 4, "label", 0};
+    uint64_t digest = digest_of(rig, &plain);
+
+    rig_restart(rig, ERRAND_ORDER_INLINE, 1);
+    rig->scheduler.audit.trace = note;
+    rig->scheduler.audit.trace_arg = &seen;
+    rig->scheduler.now = 4;
+    seen_count = 0;
+    errand__audit_step(&rig->scheduler, ERRAND_STEP_CANCEL, 6, 2, 3, "label");
+    assert_int_equal(seen_count, 1);
+    assert_int_equal(seen.step, 1);
+    assert_int_equal(seen.time_ns, 4);
+    assert_int_equal(seen.kind, ERRAND_STEP_CANCEL);
+    assert_int_equal(seen.detail, 6);
+    assert_int_equal(seen.key, 2);
+    assert_int_equal(seen.value, 3);
+    assert_string_equal(seen.label, "label");
+    assert_int_equal(rig->scheduler.audit.mix, digest);
+}
+
+static void
+arrival_order_traces_but_has_no_digest(void **state)
+{
+    scheduler_rig *rig = *state;
+
+    assert_int_equal(rig->scheduler.audit.mix, 0);
+    rig->scheduler.audit.trace = note;
+    rig->scheduler.audit.trace_arg = &seen;
+    seen_count = 0;
+    errand__audit_step(&rig->scheduler, ERRAND_STEP_NOTE, 0, 0, 0, NULL);
+    assert_int_equal(seen_count, 1);
+    assert_int_equal(rig->scheduler.audit.mix, 0);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(flipping_any_bit_of_any_field_changes_the_digest,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(kind_label_and_place_count_too, rig_setup_inline,
+                                        rig_teardown),
+        cmocka_unit_test_setup_teardown(trace_hears_each_step_and_changes_no_digest,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(arrival_order_traces_but_has_no_digest,
+                                        rig_setup_arrival, rig_teardown),
+    };
+    return test_group("scheduler/audit", tests, NULL, NULL);
+}
