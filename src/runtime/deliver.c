@@ -144,6 +144,8 @@ route(errand_runtime *runtime, errand__record *record)
 {
     errand_completion *completion = &runtime->hand_completion;
     errand__resume *resume = record->resume;
+    /* A deadline leaves an entry too, and does not end the wait. */
+    bool reaped = errand__cleanup_completed(runtime, record);
 
     runtime->hand_resume = NULL;
     if (resume != NULL) {
@@ -161,7 +163,7 @@ route(errand_runtime *runtime, errand__record *record)
         return;
     }
     completion->flags |= ERRAND_LATE;
-    if (errand__cleanup_completed(runtime, record))
+    if (reaped)
         errand__count(&runtime->reaped);
     else
         errand__count(&runtime->late);

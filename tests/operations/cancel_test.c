@@ -131,7 +131,7 @@ a_command_may_clean_up_when_it_is_cancelled(void **state)
     assert_int_equal(stat(rig_path(rig, "cleaned"), &status), 0);
 }
 
-/* O45: the deadline asks the hook. */
+/* O45: the deadline asks the hook, and what that leaves behind is reaped (teardown). */
 static void
 a_deadline_ends_a_command(void **state)
 {
@@ -143,7 +143,9 @@ a_deadline_ends_a_command(void **state)
     assert_int_equal(errand_spec_command(&spec, &config), ERRAND_OK);
     spec.deadline_ns = 50000000;
     rig_run(rig, &spec);
-    assert_int_not_equal(rig->result.outcome, ERRAND_COMPLETED);
+    rig_assert_failed(rig, ERRAND_OPERATION_STOPPED, 0);
+    rig_assert_says(rig, "'sleep' was cancelled and ended by signal 15");
+    assert_true((rig->result.flags & (ERRAND_HELD | ERRAND_LATE)) == 0);
 }
 
 int
