@@ -6,11 +6,11 @@
  * Scripts see the module `errand` (docs/lua.md).  A program links errand_lua_host and uses
  * this header; `errand.run` in a script goes through the same errand_lua_run.
  * All functions belong to the thread of the lua_State unless they say otherwise. */
+#include <stdatomic.h>
 #include <lua.h>
 #include "errand.h"
 #include "errand/order.h"
 #include "errand/task.h"
-ERRAND_BEGIN
 
 /* luaopen_errand: the module, as `require "errand"` wants it: pushes its table.  A program calls
  * luaL_requiref(L, "errand", luaopen_errand, 0). */
@@ -20,7 +20,14 @@ ERRAND_API int luaopen_errand(lua_State *L);
 /* Zero-initialise it (static storage will do); give it to a run by options.held_stop.  It may
  * serve many runs, one at a time. */
 typedef struct errand_lua_stop {
-    void *library[4];
+    /* All three: Writers: interrupt (any thread, signal handlers), run (its thread).
+     * Readers: the same.  Order: seq_cst.  Pairs: lua-stop.
+     * Why: interrupt counts and then looks for an inbox, run shows its inbox and then looks at
+     * the count; with anything weaker both could miss the other.  users keeps the inbox alive
+     * while a handler on another thread is between its two steps. */
+    _Atomic(errand_inbox *) inbox; /* of the run in progress, or NULL */
+    atomic_uint users;             /* handlers that may hold inbox */
+    atomic_uint count;             /* calls since the last reset */
 } errand_lua_stop;
 /* errand_lua_interrupt: cancel the root with the reason "host stop", also when a CPU loop is
  * running; kept for the next run if none is in progress.  Returns how often it was called since
@@ -113,5 +120,4 @@ typedef struct errand_lua_job {
  * copied; a second one of a name replaces the first.  Raises a Lua error without memory. */
 void errand_lua_register_job(lua_State *L, const errand_lua_job *job);
 
-ERRAND_END
 #endif
