@@ -42,6 +42,7 @@ void errand_lua_stop_reset(errand_lua_stop *stop);
  * With seeded orders all texts are the same for the same seed (no time, no process id). */
 typedef struct errand_lua_event {
     const char *name;    /* the operation's: "hash_file", "resolve", "command", a job's name */
+    const char *subject; /* path, host, command line, a job's first string; "" = none */
     const char *outcome; /* "completed" "failed" "cancelled" "panicked" "crashed" */
     const char *detail;  /* of a failure: its message; else what the verb knows, or "" */
     bool late;           /* its wait had ended before (a timeout, a cancel) */
