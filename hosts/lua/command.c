@@ -11,8 +11,8 @@
 static void
 check_fields(lua_State *L)
 {
-    static const char *const fields[] = { "argv", "input",      "env", "cwd",
-                                          "output_max", NULL };
+    static const char *const fields[] = {"argv", "input",      "env",
+                                         "cwd",  "output_max", NULL};
     for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
             continue;
@@ -21,8 +21,10 @@ check_fields(lua_State *L)
         while (fields[i] != NULL && strcmp(fields[i], name) != 0)
             i++;
         if (fields[i] == NULL)
-            luaL_error(L, "command: no field is called '%s': use argv, input, env, cwd and "
-                          "output_max", name);
+            luaL_error(L,
+                       "command: no field is called '%s': use argv, input, env, cwd and "
+                       "output_max",
+                       name);
     }
 }
 
@@ -124,7 +126,7 @@ fill_command(lua_State *L, errand_spec *spec, void *arg)
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     check_fields(L);
-    errand_command_config config = { .struct_size = sizeof config };
+    errand_command_config config = {.struct_size = sizeof config};
     config.argv = push_argv(L);
     config.env = push_env(L);
     if (lua_getfield(L, 1, "cwd") != LUA_TNIL)
@@ -138,7 +140,8 @@ fill_command(lua_State *L, errand_spec *spec, void *arg)
     if (lua_getfield(L, 1, "input") != LUA_TNIL) {
         config.input = lua_tolstring(L, -1, &config.input_size);
         if (config.input == NULL)
-            luaL_error(L, "command: input must be a string, not %s", luaL_typename(L, -1));
+            luaL_error(L, "command: input must be a string, not %s",
+                       luaL_typename(L, -1));
     }
     push_line(L, config.argv);
     errand__lua_work_filled(L, errand_spec_command(spec, &config), "command");
@@ -170,9 +173,9 @@ push_command(lua_State *L, errand_completion *completion, void *arg)
 }
 
 const errand_lua_job errand__lua_command_jobs[] = {
-    { .struct_size = sizeof(errand_lua_job),
-      .name = "command",
-      .fill = fill_command,
-      .push = push_command },
-    { .name = NULL },
+    {.struct_size = sizeof(errand_lua_job),
+     .name = "command",
+     .fill = fill_command,
+     .push = push_command},
+    {.name = NULL},
 };

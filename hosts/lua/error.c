@@ -181,7 +181,7 @@ error_tostring(lua_State *L)
 void
 errand__lua_error_open(lua_State *L)
 {
-    static const luaL_Reg methods[] = { { "__tostring", error_tostring }, { NULL, NULL } };
+    static const luaL_Reg methods[] = {{"__tostring", error_tostring}, {NULL, NULL}};
     luaL_newmetatable(L, ERRAND__LUA_ERROR);
     luaL_setfuncs(L, methods, 0);
     lua_pop(L, 1);

@@ -23,7 +23,8 @@ fill_read(lua_State *L, errand_spec *spec, void *arg)
     const char *path = errand__lua_work_text(L, 1);
     lua_Integer max = luaL_optinteger(L, 2, 0);
     luaL_argcheck(L, max >= 0, 2, "a size must not be negative");
-    errand__lua_work_filled(L, errand_spec_read_file(spec, path, (size_t)max), "read_file");
+    errand__lua_work_filled(L, errand_spec_read_file(spec, path, (size_t)max),
+                            "read_file");
 }
 
 static int
@@ -82,7 +83,8 @@ static int
 push_list(lua_State *L, errand_completion *completion, void *arg)
 {
     (void)arg;
-    errand_dir_list *list = read_payload(L, completion, &errand_dir_list_type, "list_dir");
+    errand_dir_list *list =
+        read_payload(L, completion, &errand_dir_list_type, "list_dir");
     lua_createtable(L, (int)list->count, 0);
     for (size_t i = 0; i < list->count; i++) {
         lua_createtable(L, 0, 2);
@@ -175,10 +177,10 @@ push_addresses(lua_State *L, errand_completion *completion, void *arg)
     return 1;
 }
 
-#define JOB(verb, fill_fn, push_fn)                                                           \
-    {                                                                                         \
-        .struct_size = sizeof(errand_lua_job), .name = (verb), .fill = (fill_fn),             \
-        .push = (push_fn)                                                                     \
+#define JOB(verb, fill_fn, push_fn)                                                      \
+    {                                                                                    \
+        .struct_size = sizeof(errand_lua_job), .name = (verb), .fill = (fill_fn),        \
+        .push = (push_fn)                                                                \
     }
 
 const errand_lua_job errand__lua_files_jobs[] = {

@@ -178,8 +178,8 @@ group_make(lua_State *L, errand__lua_task *waiter, bool race)
             lua_pushvalue(L, (int)i + 1);
         group->tasks[i] = luaL_testudata(L, -1, ERRAND__LUA_TASK);
         if (group->tasks[i] == NULL)
-            luaL_error(L, "%s: number %d is no task but %s: start it with errand.spawn", name,
-                       (int)i + 1, luaL_typename(L, -1));
+            luaL_error(L, "%s: number %d is no task but %s: start it with errand.spawn",
+                       name, (int)i + 1, luaL_typename(L, -1));
         if (group->tasks[i] == waiter)
             errand__lua_error_raise(L, "misuse", name, "a task cannot wait for itself");
         lua_rawseti(L, -2, (lua_Integer)i + 1);

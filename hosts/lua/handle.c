@@ -64,9 +64,9 @@ verb_self(lua_State *L)
 }
 
 const luaL_Reg errand__lua_handle_verbs[] = {
-    { "spawn", verb_spawn },
-    { "cancel", verb_cancel },
-    { "status", verb_status },
-    { "self", verb_self },
-    { NULL, NULL },
+    {"spawn", verb_spawn},
+    {"cancel", verb_cancel},
+    {"status", verb_status},
+    {"self", verb_self},
+    {NULL, NULL},
 };

@@ -20,8 +20,10 @@ ERRAND_API int luaopen_errand(lua_State *L);
 /* Zero-initialise it (static storage will do); give it to a run by options.held_stop.  It may
  * serve many runs, one at a time. */
 typedef struct errand_lua_stop {
-    /* All three: Writers: interrupt (any thread, signal handlers), run (its thread).
-     * Readers: the same.  Order: seq_cst.  Pairs: lua-stop.
+    /* inbox, users, count.
+     * Writers: interrupt (any thread, signal handlers), run (its thread).  Readers: the same.
+     * Order:   seq_cst.
+     * Pairs:   lua-stop (stop.c).
      * Why: interrupt counts and then looks for an inbox, run shows its inbox and then looks at
      * the count; with anything weaker both could miss the other.  users keeps the inbox alive
      * while a handler on another thread is between its two steps. */
@@ -41,7 +43,8 @@ void errand_lua_stop_reset(errand_lua_stop *stop);
 /* One completion as it is drained, in the drained order; every pointer lives during the call.
  * With seeded orders all texts are the same for the same seed (no time, no process id). */
 typedef struct errand_lua_event {
-    const char *name;    /* the operation's: "hash_file", "resolve", "command", a job's name */
+    const char
+        *name; /* the operation's: "hash_file", "resolve", "command", a job's name */
     const char *subject; /* path, host, command line, a job's first string; "" = none */
     const char *outcome; /* "completed" "failed" "cancelled" "panicked" "crashed" */
     const char *detail;  /* of a failure: its message; else what the verb knows, or "" */
@@ -55,7 +58,7 @@ typedef void errand_lua_event_fn(void *arg, const errand_lua_event *event);
 typedef struct errand_lua_options {
     uint32_t struct_size;
     errand_order order;
-    bool has_seed;        /* false: a seed is drawn; see result.seed */
+    bool has_seed; /* false: a seed is drawn; see result.seed */
     uint64_t seed;
     uint32_t workers;     /* threads of the run's pool; 0 = max(4, processors) */
     uint64_t deadline_ns; /* on the run's clock, from its start; 0 = none */
@@ -66,30 +69,33 @@ typedef struct errand_lua_options {
     void *held_on_completion_arg;
     errand_trace_fn *trace; /* every step of the run; see errand/order.h */
     void *held_trace_arg;
-    int argc;               /* more arguments for the function, as strings, after those */
+    int argc; /* more arguments for the function, as strings, after those */
     const char *const *argv; /* on the stack: argv[0] .. argv[argc - 1] */
 } errand_lua_options;
-#define ERRAND_LUA_OPTIONS_INIT { .struct_size = sizeof(errand_lua_options) }
+#define ERRAND_LUA_OPTIONS_INIT                                                          \
+    {                                                                                    \
+        .struct_size = sizeof(errand_lua_options)                                        \
+    }
 
 typedef enum errand_lua_kind {
     ERRAND_LUA_OK = 0,
     ERRAND_LUA_SCRIPT_ERROR = 1, /* the function, or a task that nobody awaited, raised */
-    ERRAND_LUA_STALL = 2,        /* tasks wait for what can never come; message lists them */
-    ERRAND_LUA_DEADLINE = 3,     /* options.deadline_ns passed */
-    ERRAND_LUA_STOPPED = 4,      /* errand_lua_interrupt ended it */
-    ERRAND_LUA_REFUSED = 5       /* it could not start: see status and message */
+    ERRAND_LUA_STALL = 2,    /* tasks wait for what can never come; message lists them */
+    ERRAND_LUA_DEADLINE = 3, /* options.deadline_ns passed */
+    ERRAND_LUA_STOPPED = 4,  /* errand_lua_interrupt ended it */
+    ERRAND_LUA_REFUSED = 5   /* it could not start: see status and message */
 } errand_lua_kind;
 
 typedef struct errand_lua_result {
     errand_lua_kind kind;
     errand_status status; /* with REFUSED: why */
-    char *message;        /* unless OK: one paragraph, "file:line: text", then a traceback where
+    char *message; /* unless OK: one paragraph, "file:line: text", then a traceback where
                            * there is one; freed by errand_lua_result_fini */
-    int values;           /* with OK: how many results lie on the stack */
-    uint64_t digest;      /* of the audit; 0 in arrival order */
-    uint64_t seed;        /* that was used */
-    uint64_t elapsed_ns;  /* on the run's clock (virtual in seeded orders) */
-    errand_report report; /* of the closing shutdown */
+    int values;    /* with OK: how many results lie on the stack */
+    uint64_t digest;          /* of the audit; 0 in arrival order */
+    uint64_t seed;            /* that was used */
+    uint64_t elapsed_ns;      /* on the run's clock (virtual in seeded orders) */
+    errand_report report;     /* of the closing shutdown */
     errand_snapshot snapshot; /* when the root had ended, before the shutdown */
 } errand_lua_result;
 
@@ -98,7 +104,8 @@ typedef struct errand_lua_result {
  * function's results are pushed.  Never raises, but for an argument that is no function.  Inside
  * a run it answers REFUSED.  options NULL = all defaults.
  * Gives: *out_result, always; give it to errand_lua_result_fini.  Returns its kind. */
-errand_lua_kind errand_lua_run(lua_State *L, int arguments, const errand_lua_options *options,
+errand_lua_kind errand_lua_run(lua_State *L, int arguments,
+                               const errand_lua_options *options,
                                errand_lua_result *out_result);
 void errand_lua_result_fini(errand_lua_result *result);
 

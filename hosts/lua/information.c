@@ -10,7 +10,8 @@ static int
 verb_now(lua_State *L)
 {
     errand__lua_run *run = errand__lua_run_need(L, "now");
-    lua_pushnumber(L, (lua_Number)(errand_runtime_now(run->runtime) - run->start_ns) / 1e9);
+    lua_pushnumber(L,
+                   (lua_Number)(errand_runtime_now(run->runtime) - run->start_ns) / 1e9);
     return 1;
 }
 
@@ -46,7 +47,8 @@ verb_random(lua_State *L)
     lua_Integer high = luaL_checkinteger(L, count);
     luaL_argcheck(L, low <= high, count, "the interval is empty");
     uint64_t span = (uint64_t)high - (uint64_t)low;
-    lua_pushinteger(L, (lua_Integer)((uint64_t)low + random_below_or_at(run->visit, span)));
+    lua_pushinteger(L,
+                    (lua_Integer)((uint64_t)low + random_below_or_at(run->visit, span)));
     return 1;
 }
 
@@ -87,8 +89,8 @@ verb_stats(lua_State *L)
 }
 
 const luaL_Reg errand__lua_information_verbs[] = {
-    { "now", verb_now },
-    { "random", verb_random },
-    { "stats", verb_stats },
-    { NULL, NULL },
+    {"now", verb_now},
+    {"random", verb_random},
+    {"stats", verb_stats},
+    {NULL, NULL},
 };

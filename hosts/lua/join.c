@@ -32,7 +32,7 @@ raise_cancelled(lua_State *L, errand__lua_task *task, const char *operation)
     errand__lua_error_push(L, "cancelled", operation, "task %llu was %s (%s)",
                            (unsigned long long)task->id.task,
                            aborted ? "aborted" : "cancelled",
-                           text != NULL                      ? text
+                           text != NULL                   ? text
                            : reason == ERRAND_REASON_NONE ? "its owner ended"
                                                           : errand_reason_name(reason));
     lua_pushinteger(L, (lua_Integer)task->id.task);

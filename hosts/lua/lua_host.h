@@ -102,7 +102,7 @@ errand_lua_kind errand__lua_run_value(lua_State *L, int arguments,
 void errand__lua_run_close(errand__lua_run *run, errand_shutdown_mode mode,
                            errand_report *out_report);
 void errand__lua_run_open(lua_State *L); /* its metatable */
-int errand__lua_verb_run(lua_State *L); /* options.c: errand.run */
+int errand__lua_verb_run(lua_State *L);  /* options.c: errand.run */
 
 /* ---- report.c: texts of a run's end ------------------------------------------------------------------ */
 /* Both push a string; they may raise, for want of memory. */
@@ -154,7 +154,8 @@ int errand__lua_verb_shield(lua_State *L);
 /* Pushes the results of an ended task, or raises its error. */
 int errand__lua_join_results(lua_State *L, errand__lua_task *task, const char *operation);
 /* Raises if the running task was cancelled: also where there is nothing left to wait for. */
-void errand__lua_join_alive(lua_State *L, errand__lua_task *waiter, const char *operation);
+void errand__lua_join_alive(lua_State *L, errand__lua_task *waiter,
+                            const char *operation);
 int errand__lua_verb_await(lua_State *L);
 int errand__lua_verb_timeout(lua_State *L);
 int errand__lua_verb_gather(lua_State *L);
@@ -184,13 +185,14 @@ extern const luaL_Reg errand__lua_information_verbs[];
 void errand__lua_error_push(lua_State *L, const char *code, const char *operation,
                             const char *format, ...) ERRAND_PRINTF(4, 5);
 ERRAND_NORETURN void errand__lua_error_raise(lua_State *L, const char *code,
-                                             const char *operation, const char *format, ...)
-    ERRAND_PRINTF(4, 5);
+                                             const char *operation, const char *format,
+                                             ...) ERRAND_PRINTF(4, 5);
 /* The same for a refusal, a cancel with its reason, and a completion that is no success. */
 ERRAND_NORETURN void errand__lua_error_status(lua_State *L, errand_status status,
                                               const char *operation);
 ERRAND_NORETURN void errand__lua_error_cancelled(lua_State *L, errand__lua_task *task,
-                                                 errand_reason reason, const char *operation);
+                                                 errand_reason reason,
+                                                 const char *operation);
 ERRAND_NORETURN void errand__lua_error_completion(lua_State *L,
                                                   const errand_completion *completion,
                                                   const char *operation);

@@ -19,11 +19,11 @@ int
 luaopen_errand(lua_State *L)
 {
     static const luaL_Reg waiting[] = {
-        { "run", errand__lua_verb_run },         { "sleep", errand__lua_verb_sleep },
-        { "yield", errand__lua_verb_yield },     { "shield", errand__lua_verb_shield },
-        { "await", errand__lua_verb_await },     { "timeout", errand__lua_verb_timeout },
-        { "gather", errand__lua_verb_gather },   { "race", errand__lua_verb_race },
-        { "job", errand__lua_verb_job },         { NULL, NULL },
+        {"run", errand__lua_verb_run},       {"sleep", errand__lua_verb_sleep},
+        {"yield", errand__lua_verb_yield},   {"shield", errand__lua_verb_shield},
+        {"await", errand__lua_verb_await},   {"timeout", errand__lua_verb_timeout},
+        {"gather", errand__lua_verb_gather}, {"race", errand__lua_verb_race},
+        {"job", errand__lua_verb_job},       {NULL, NULL},
     };
     luaL_checkversion(L);
     errand__lua_error_open(L);

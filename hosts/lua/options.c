@@ -47,8 +47,10 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, bool *or
     } else if (strcmp(name, "grace") == 0) {
         options->grace_ns = seconds_of(L, name);
     } else {
-        luaL_error(L, "errand.run: no option is called '%s': use order, seed, workers, "
-                      "deadline and grace", name);
+        luaL_error(L,
+                   "errand.run: no option is called '%s': use order, seed, workers, "
+                   "deadline and grace",
+                   name);
     }
 }
 

@@ -68,8 +68,8 @@ write_detail(const errand_payload *payload, char *out, size_t size)
 static const char *
 outcome_word(errand_outcome outcome)
 {
-    static const char *const words[] = { "unknown",   "completed", "failed",
-                                         "cancelled", "panicked",  "crashed" };
+    static const char *const words[] = {"unknown",   "completed", "failed",
+                                        "cancelled", "panicked",  "crashed"};
     return words[outcome >= 1 && outcome <= 5 ? outcome : 0];
 }
 
@@ -144,8 +144,8 @@ errand__lua_report_failure(lua_State *L, errand__lua_task *task, bool nobody)
 {
     int base = lua_gettop(L);
     if (nobody)
-        lua_pushfstring(L, "task %I failed and nobody awaited it: ",
-                        (LUAI_UACINT)task->id.task);
+        lua_pushfstring(
+            L, "task %I failed and nobody awaited it: ", (LUAI_UACINT)task->id.task);
     else
         lua_pushliteral(L, "");
     if (lua_checkstack(task->co, 1) && lua_gettop(task->co) > 0) {

@@ -81,7 +81,8 @@ run_make(lua_State *L, const errand_lua_options *options)
         run->options.stop_ns = STOP_NS;
     run->seed = options->seed;
     while (!options->has_seed && run->seed == 0) {
-        if (getrandom(&run->seed, sizeof run->seed, 0) != sizeof run->seed && errno != EINTR)
+        if (getrandom(&run->seed, sizeof run->seed, 0) != sizeof run->seed &&
+            errno != EINTR)
             run->seed = errand__lua_watch_now();
     }
     luaL_setmetatable(L, ERRAND__LUA_RUN);
@@ -110,7 +111,8 @@ run_attach(errand__lua_run *run)
     if (status == ERRAND_OK)
         status = errand_audit_operations(run->runtime);
     if (status == ERRAND_OK && run->options.trace != NULL)
-        status = errand_trace(run->runtime, run->options.trace, run->options.held_trace_arg);
+        status =
+            errand_trace(run->runtime, run->options.trace, run->options.held_trace_arg);
     return status;
 }
 
@@ -223,7 +225,8 @@ kind_of_end(const errand__lua_run *run, errand_lua_kind kind)
 static void
 push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall_text)
 {
-    errand__lua_task *failed = run->root->phase == ERRAND__LUA_DONE ? run->unheard : run->root;
+    errand__lua_task *failed =
+        run->root->phase == ERRAND__LUA_DONE ? run->unheard : run->root;
     if (kind == ERRAND_LUA_STALL) {
         lua_pushvalue(L, stall_text);
         errand__lua_error_push(L, "stall", "run", "%s", lua_tostring(L, stall_text));
@@ -258,8 +261,8 @@ keep_message(lua_State *L, int index, errand_lua_result *result)
 
 /* Leaves results, or the error value, above the task's userdata at index `base`. */
 static int
-run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base, int stall_text,
-        errand_lua_result *result)
+run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
+        int stall_text, errand_lua_result *result)
 {
     result->kind = kind;
     result->digest = errand_digest(run->runtime);
@@ -312,13 +315,14 @@ errand__lua_run_value(lua_State *L, int arguments, const errand_lua_options *opt
     int function = lua_gettop(L) - arguments;
     luaL_checktype(L, function, LUA_TFUNCTION);
     luaL_checkstack(L, 8, "run");
-    run_frame frame = { options != NULL ? options : &defaults, out_result, NULL };
+    run_frame frame = {options != NULL ? options : &defaults, out_result, NULL};
     out_result->status = ERRAND_EMISUSE;
     if (errand__lua_run_find(L) != NULL) {
         out_result->kind = ERRAND_LUA_REFUSED;
         lua_settop(L, function - 1);
-        lua_pushliteral(L, "a run is in progress already: call the function, or start it with "
-                           "errand.spawn");
+        lua_pushliteral(
+            L, "a run is in progress already: call the function, or start it with "
+               "errand.spawn");
         keep_message(L, -1, out_result);
         return out_result->kind;
     }

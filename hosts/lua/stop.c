@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stop: the switch that a signal handler may touch.  See the atomics' notes in host.h.
+/* stop: the switch that a signal handler may touch.  See the notes on its words in host.h.
  *
  * Design notes.  A handler on the run's own thread runs to its end before hide goes on, so users
  * is zero for it; a handler on another thread makes hide wait for a few instructions. */
@@ -9,7 +9,8 @@
 int
 errand_lua_interrupt(errand_lua_stop *stop)
 {
-    atomic_fetch_add_explicit(&stop->users, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&stop->users, 1,
+                              memory_order_seq_cst); /* Pairs: lua-stop */
     unsigned count = atomic_fetch_add_explicit(&stop->count, 1, memory_order_seq_cst) + 1;
     errand_inbox *inbox = atomic_load_explicit(&stop->inbox, memory_order_seq_cst);
     if (inbox != NULL)
@@ -29,7 +30,8 @@ errand__lua_stop_show(errand_lua_stop *stop, errand_inbox *inbox)
 {
     if (stop == NULL)
         return;
-    atomic_store_explicit(&stop->inbox, inbox, memory_order_seq_cst);
+    atomic_store_explicit(&stop->inbox, inbox,
+                          memory_order_seq_cst); /* Pairs: lua-stop */
     if (errand__lua_stop_asked(stop))
         errand_interrupt(inbox);
 }

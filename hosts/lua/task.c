@@ -144,8 +144,9 @@ refuse_yield(errand__lua_task *task, int values)
     lua_pop(task->co, values);
     lua_resetthread(task->co);
     lua_settop(task->co, 0);
-    lua_pushliteral(task->co, "a task called coroutine.yield outside a coroutine of its own: "
-                              "use errand.yield, or errand.sleep");
+    lua_pushliteral(task->co,
+                    "a task called coroutine.yield outside a coroutine of its own: "
+                    "use errand.yield, or errand.sleep");
     task->body_failed = true;
 }
 
@@ -263,8 +264,8 @@ errand__lua_task_heard(lua_State *L, errand__lua_task *task)
 const char *
 errand__lua_task_phase_name(errand__lua_phase phase)
 {
-    static const char *const names[] = { "ready", "running",   "waiting", "done",
-                                         "failed", "cancelled", "aborted" };
+    static const char *const names[] = {"ready",  "running",   "waiting", "done",
+                                        "failed", "cancelled", "aborted"};
     return names[phase];
 }
 
@@ -280,7 +281,7 @@ task_tostring(lua_State *L)
 void
 errand__lua_task_open(lua_State *L)
 {
-    static const luaL_Reg meta[] = { { "__tostring", task_tostring }, { NULL, NULL } };
+    static const luaL_Reg meta[] = {{"__tostring", task_tostring}, {NULL, NULL}};
     luaL_newmetatable(L, ERRAND__LUA_TASK);
     luaL_setfuncs(L, meta, 0);
     lua_pop(L, 1);

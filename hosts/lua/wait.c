@@ -13,18 +13,21 @@ errand__lua_wait_task(lua_State *L, const char *operation)
 {
     errand__lua_run *run = errand__lua_run_need(L, operation);
     if (run->current == NULL)
-        errand__lua_error_raise(L, "misuse", operation,
-                                "no task is running here: a finaliser, or a __close handler of a "
-                                "task that was aborted, cannot wait");
+        errand__lua_error_raise(
+            L, "misuse", operation,
+            "no task is running here: a finaliser, or a __close handler of a "
+            "task that was aborted, cannot wait");
     if (L != run->current->co)
-        errand__lua_error_raise(L, "misuse", operation,
-                                "this coroutine was not started by errand: call it in the task "
-                                "itself, or start the function with errand.spawn");
+        errand__lua_error_raise(
+            L, "misuse", operation,
+            "this coroutine was not started by errand: call it in the task "
+            "itself, or start the function with errand.spawn");
     if (!lua_isyieldable(L))
-        errand__lua_error_raise(L, "misuse", operation,
-                                "cannot wait inside a function that C code called, such as "
-                                "require, table.sort, string.gsub or a finaliser: call it before "
-                                "or after");
+        errand__lua_error_raise(
+            L, "misuse", operation,
+            "cannot wait inside a function that C code called, such as "
+            "require, table.sort, string.gsub or a finaliser: call it before "
+            "or after");
     return run->current;
 }
 
@@ -88,7 +91,8 @@ errand__lua_verb_sleep(lua_State *L)
     luaL_checknumber(L, 1);
     uint64_t ns = errand__lua_wait_seconds(L, 1, 0);
     errand_status status = errand_task_sleep(task->run->visit, ns);
-    return errand__lua_wait_for(L, task, status, "sleep", wait_over, (lua_KContext) "sleep");
+    return errand__lua_wait_for(L, task, status, "sleep", wait_over,
+                                (lua_KContext) "sleep");
 }
 
 int
@@ -96,14 +100,16 @@ errand__lua_verb_yield(lua_State *L)
 {
     errand__lua_task *task = errand__lua_wait_task(L, "yield");
     errand_status status = errand_task_yield(task->run->visit);
-    return errand__lua_wait_for(L, task, status, "yield", wait_over, (lua_KContext) "yield");
+    return errand__lua_wait_for(L, task, status, "yield", wait_over,
+                                (lua_KContext) "yield");
 }
 
 static int
 shield_over(lua_State *L, int status, lua_KContext context)
 {
     (void)context;
-    errand_status unshielded = errand_task_unshield(errand__lua_wait_running(L)->run->visit);
+    errand_status unshielded =
+        errand_task_unshield(errand__lua_wait_running(L)->run->visit);
     (void)unshielded; /* it was shielded by this frame */
     if (status != LUA_OK && status != LUA_YIELD)
         return lua_error(L);

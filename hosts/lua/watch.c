@@ -48,8 +48,8 @@ watch_hook(lua_State *L, lua_Debug *ar)
         watch_raise(L, run);
     }
     bool stopped = errand__lua_stop_asked(run->options.held_stop);
-    uint64_t from = run->options.order == ERRAND_ORDER_ARRIVAL ? run->watch_start
-                                                               : run->watch_visit;
+    uint64_t from =
+        run->options.order == ERRAND_ORDER_ARRIVAL ? run->watch_start : run->watch_visit;
     bool late = run->options.deadline_ns != 0 && now - from >= run->options.deadline_ns;
     if (!stopped && !late)
         return;

@@ -62,8 +62,7 @@ static void
 gated_fill(lua_State *L, errand_spec *spec, void *arg)
 {
     static const errand_job_type type = {
-        .struct_size = sizeof type, .name = "gated", .run = gated_run
-    };
+        .struct_size = sizeof type, .name = "gated", .run = gated_run};
     (void)L;
     (void)arg;
     spec->resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
@@ -82,9 +81,8 @@ await_body(lua_State *L)
 static lua_State *
 state_open(memory *own)
 {
-    static const errand_lua_job job = { .struct_size = sizeof job,
-                                        .name = "gated",
-                                        .fill = gated_fill };
+    static const errand_lua_job job = {
+        .struct_size = sizeof job, .name = "gated", .fill = gated_fill};
     lua_State *L = lua_newstate(allocate, own);
     assert_non_null(L);
     luaL_openlibs(L);
@@ -124,15 +122,18 @@ a_state_closed_inside_a_task_leaks_nothing_and_enters_no_lua_code(void **unused)
         "errand.spawn(errand.sleep, 1000) errand.sleep(0.001) close_and_leave()",
         "local t = errand.spawn(errand.sleep, 1000)\n"
         "errand.spawn(errand.gather, t) errand.spawn(errand.race, t)\n"
-        "errand.spawn(errand.await, t) errand.spawn(errand.timeout, 1000, errand.sleep, 900)\n"
+        "errand.spawn(errand.await, t) errand.spawn(errand.timeout, 1000, errand.sleep, "
+        "900)\n"
         "errand.sleep(0.001) close_and_leave()",
         "for i = 1, 50 do errand.spawn(errand.hash_file, '/etc/passwd') end\n"
         "errand.yield() close_and_leave()",
-        "errand.spawn(function() error('unheard') end) errand.sleep(0.001) close_and_leave()",
+        "errand.spawn(function() error('unheard') end) errand.sleep(0.001) "
+        "close_and_leave()",
         "errand.shield(function() errand.yield() close_and_leave() end)",
         "errand.timeout(1000, function() errand.yield() close_and_leave() end)",
         "errand.spawn(function()\n"
-        "  local guard <close> = setmetatable({}, {__close = function() os.exit(false) end})\n"
+        "  local guard <close> = setmetatable({}, {__close = function() os.exit(false) "
+        "end})\n"
         "  errand.sleep(1000)\n"
         "end)\n"
         "errand.sleep(0.001) close_and_leave()",
@@ -190,7 +191,7 @@ static void
 lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing(void **unused)
 {
     (void)unused;
-    memory own = { 0 };
+    memory own = {0};
     bool complete = false;
     uint64_t n = 1;
     for (; !complete && n < 5000; n++) {
@@ -221,9 +222,11 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_state_closed_inside_a_task_leaks_nothing_and_enters_no_lua_code),
+        cmocka_unit_test(
+            a_state_closed_inside_a_task_leaks_nothing_and_enters_no_lua_code),
         cmocka_unit_test(a_state_closed_while_a_body_runs_waits_for_it_and_leaks_nothing),
-        cmocka_unit_test(lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing),
+        cmocka_unit_test(
+            lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing),
     };
     return test_group("hosts/lua/close", tests, NULL, NULL);
 }

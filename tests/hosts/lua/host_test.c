@@ -49,7 +49,7 @@ results_lie_on_the_stack_and_arguments_are_strings(void **unused)
 {
     (void)unused;
     lua_State *L = state_open();
-    static const char *const argv[] = { "a", "b" };
+    static const char *const argv[] = {"a", "b"};
     errand_lua_options options = ERRAND_LUA_OPTIONS_INIT;
     options.argc = 2;
     options.argv = argv;
@@ -83,10 +83,12 @@ script_errors_tell_line_and_traceback(void **unused)
     assert_non_null(strstr(result.message, "script:4:"));
     assert_int_equal(lua_gettop(L), 0);
     errand_lua_result_fini(&result);
-    script = "errand.spawn(function() errand.read_file('/nowhere') end) errand.sleep(0.02)";
+    script =
+        "errand.spawn(function() errand.read_file('/nowhere') end) errand.sleep(0.02)";
     assert_int_equal(state_run(L, script, NULL, &result), ERRAND_LUA_SCRIPT_ERROR);
-    assert_non_null(strstr(result.message, "task 2 failed and nobody awaited it: script:1: "
-                                           "read_file: "));
+    assert_non_null(strstr(result.message,
+                           "task 2 failed and nobody awaited it: script:1: "
+                           "read_file: "));
     errand_lua_result_fini(&result);
     script = "error(setmetatable({}, {__tostring = function() error('no') end}))";
     assert_int_equal(state_run(L, script, NULL, &result), ERRAND_LUA_SCRIPT_ERROR);
@@ -111,7 +113,8 @@ stalls_and_deadlines_are_kinds_of_their_own(void **unused)
     assert_true(result.report.clean);
     errand_lua_result_fini(&result);
     options.deadline_ns = 1000000;
-    assert_int_equal(state_run(L, "errand.sleep(1)", &options, &result), ERRAND_LUA_DEADLINE);
+    assert_int_equal(state_run(L, "errand.sleep(1)", &options, &result),
+                     ERRAND_LUA_DEADLINE);
     assert_true(result.elapsed_ns >= 1000000);
     errand_lua_result_fini(&result);
     lua_close(L);
@@ -155,10 +158,10 @@ static void
 write_event(void *arg, const errand_lua_event *event)
 {
     transcript *out = arg;
-    out->length += (size_t)snprintf(out->text + out->length, sizeof out->text - out->length,
-                                    "%s %s: %s %s%s\n", event->name, event->subject,
-                                    event->outcome, event->detail,
-                                    event->late ? " (late)" : "");
+    out->length +=
+        (size_t)snprintf(out->text + out->length, sizeof out->text - out->length,
+                         "%s %s: %s %s%s\n", event->name, event->subject, event->outcome,
+                         event->detail, event->late ? " (late)" : "");
     assert_true(out->length < sizeof out->text);
 }
 
@@ -181,15 +184,15 @@ transcribe(uint64_t seed, transcript *out)
     options.held_on_completion_arg = out;
     options.trace = count_step;
     options.held_trace_arg = out;
-    const char *script =
-        "local tasks = {}\n"
-        "for i, path in ipairs{'/etc/hostname', '/etc/passwd', '/etc/nothing', '/etc/group'} do\n"
-        "  tasks[i] = errand.spawn(pcall, errand.hash_file, path)\n"
-        "end\n"
-        "errand.gather(tasks)\n"
-        "errand.command{'true', 'x'}\n"
-        "pcall(errand.timeout, 1e-9, errand.stat, '/etc')\n"
-        "errand.sleep(1)\n";
+    const char *script = "local tasks = {}\n"
+                         "for i, path in ipairs{'/etc/hostname', '/etc/passwd', "
+                         "'/etc/nothing', '/etc/group'} do\n"
+                         "  tasks[i] = errand.spawn(pcall, errand.hash_file, path)\n"
+                         "end\n"
+                         "errand.gather(tasks)\n"
+                         "errand.command{'true', 'x'}\n"
+                         "pcall(errand.timeout, 1e-9, errand.stat, '/etc')\n"
+                         "errand.sleep(1)\n";
     assert_int_equal(state_run(L, script, &options, &result), ERRAND_LUA_OK);
     uint64_t digest = result.digest;
     assert_int_equal(result.snapshot.accepted, result.snapshot.drained);
@@ -250,8 +253,7 @@ static void
 sum_fill(lua_State *L, errand_spec *spec, void *arg)
 {
     static const errand_job_type type = {
-        .struct_size = sizeof type, .name = "sum", .run = sum_run, .drop = sum_drop
-    };
+        .struct_size = sizeof type, .name = "sum", .run = sum_run, .drop = sum_drop};
     int64_t a = luaL_checkinteger(L, 1), b = luaL_checkinteger(L, 2);
     sum_state *state = malloc(sizeof *state);
     assert_non_null(state);
@@ -276,7 +278,7 @@ registered_jobs_answer_fail_and_panic_as_errors(void **unused)
 {
     (void)unused;
     lua_State *L = state_open();
-    errand_lua_job job = { sizeof job, "sum", sum_fill, sum_push, &dropped };
+    errand_lua_job job = {sizeof job, "sum", sum_fill, sum_push, &dropped};
     errand_lua_register_job(L, &job);
     dropped = 0;
     errand_lua_result result;
@@ -285,7 +287,8 @@ registered_jobs_answer_fail_and_panic_as_errors(void **unused)
         "assert(not ok and panic.code == 'panic', panic)\n"
         "assert(panic.message:find('cannot add nothing to 1', 1, true), panic.message)\n"
         "local ok, own = pcall(errand.job, 'sum', 1, -1)\n"
-        "assert(own.code == 'job' and own.job_code == 4 and own.operation == 'sum', own)\n"
+        "assert(own.code == 'job' and own.job_code == 4 and own.operation == 'sum', "
+        "own)\n"
         "assert(own.message:find('only upwards', 1, true), own.message)\n"
         "local ok, wrong = pcall(errand.job, 'sum', 'one', 2)\n"
         "assert(wrong:find('number expected', 1, true), wrong)\n"
@@ -331,7 +334,8 @@ stop_script(const char *script, errand_order order)
     options.held_stop = &switch_of_tests;
     options.grace_ns = 50000000;
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, interrupt_when_told, &switch_of_tests), 0);
+    assert_int_equal(pthread_create(&thread, NULL, interrupt_when_told, &switch_of_tests),
+                     0);
     errand_lua_result result;
     assert_int_equal(state_run(L, script, &options, &result), ERRAND_LUA_STOPPED);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -385,7 +389,7 @@ an_interrupt_may_come_from_a_signal_handler_and_before_the_run(void **unused)
     (void)unused;
     lua_State *L = state_open();
     lua_register(L, "raise_signal", raise_signal);
-    struct sigaction action = { .sa_handler = on_signal }, old;
+    struct sigaction action = {.sa_handler = on_signal}, old;
     assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
     errand_lua_options options = ERRAND_LUA_OPTIONS_INIT;
     options.held_stop = &switch_of_tests;
