@@ -98,16 +98,8 @@ errand__lua_error_cancelled(lua_State *L, errand__lua_task *task, errand_reason 
                             const char *operation)
 {
     luaL_checkstack(L, 8, operation);
-    const char *text = NULL;
-    lua_pushnil(L);
-    if (task != NULL)
-        errand__lua_task_push(L, task);
-    if (lua_isuserdata(L, -1)) {
-        lua_getiuservalue(L, -1, ERRAND__LUA_VALUE_REASON);
-        text = lua_tostring(L, -1);
-    }
-    if (text != NULL)
-        lua_pushfstring(L, "cancelled: %s", text);
+    if (task != NULL && task->reason_text[0] != '\0')
+        lua_pushfstring(L, "cancelled: %s", task->reason_text);
     else
         lua_pushfstring(L, "cancelled (%s)", errand_reason_name(reason));
     wrap_message(L, "cancelled", operation);

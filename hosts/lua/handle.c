@@ -4,6 +4,7 @@
  * Design notes.  A new task is a child of the running one, so it ends with it; the library
  * aborts what is left.  cancel keeps the script's own words for the reason in the task. */
 #include "lua_host.h"
+#include <string.h>
 
 static int
 verb_spawn(lua_State *L)
@@ -18,6 +19,20 @@ verb_spawn(lua_State *L)
     return 1;
 }
 
+/* Cut at the end of a UTF-8 character. */
+static void
+keep_reason(errand__lua_task *task, const char *text)
+{
+    size_t length = strlen(text), room = sizeof task->reason_text - 1;
+    if (length > room) {
+        length = room;
+        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+            length--;
+    }
+    memcpy(task->reason_text, text, length);
+    task->reason_text[length] = '\0';
+}
+
 static int
 verb_cancel(lua_State *L)
 {
@@ -29,10 +44,8 @@ verb_cancel(lua_State *L)
         return 1;
     }
     bool first = task->reason == ERRAND_REASON_NONE;
-    if (text != NULL && first) {
-        lua_pushvalue(L, 2);
-        lua_setiuservalue(L, 1, ERRAND__LUA_VALUE_REASON);
-    }
+    if (text != NULL && first)
+        keep_reason(task, text);
     errand_status status =
         errand_task_cancel(run->runtime, &task->id, ERRAND_REASON_EXPLICIT);
     if (status == ERRAND_OK && first && !errand__lua_task_ended(task))

@@ -21,20 +21,15 @@ errand__lua_join_alive(lua_State *L, errand__lua_task *waiter, const char *opera
 static int
 raise_cancelled(lua_State *L, errand__lua_task *task, const char *operation)
 {
-    errand__lua_task_push(L, task);
-    const char *text = NULL;
-    if (lua_isuserdata(L, -1)) {
-        lua_getiuservalue(L, -1, ERRAND__LUA_VALUE_REASON);
-        text = lua_tostring(L, -1);
-    }
     bool aborted = task->phase == ERRAND__LUA_ABORTED;
-    errand_reason reason = task->reason;
+    const char *reason = "its owner ended";
+    if (task->reason_text[0] != '\0')
+        reason = task->reason_text;
+    else if (task->reason != ERRAND_REASON_NONE)
+        reason = errand_reason_name(task->reason);
     errand__lua_error_push(L, "cancelled", operation, "task %llu was %s (%s)",
                            (unsigned long long)task->id.task,
-                           aborted ? "aborted" : "cancelled",
-                           text != NULL                   ? text
-                           : reason == ERRAND_REASON_NONE ? "its owner ended"
-                                                          : errand_reason_name(reason));
+                           aborted ? "aborted" : "cancelled", reason);
     lua_pushinteger(L, (lua_Integer)task->id.task);
     lua_setfield(L, -2, "task");
     return lua_error(L);

@@ -44,9 +44,8 @@ typedef struct errand__lua_watch {
 enum {
     ERRAND__LUA_VALUE_COROUTINE = 1,
     ERRAND__LUA_VALUE_TRACEBACK = 2, /* of a failure: a string */
-    ERRAND__LUA_VALUE_REASON = 3,    /* the text given to errand.cancel, or nil */
-    ERRAND__LUA_VALUE_RUN = 4,
-    ERRAND__LUA_VALUES = 4
+    ERRAND__LUA_VALUE_RUN = 3,
+    ERRAND__LUA_VALUES = 3
 };
 
 typedef struct errand__lua_task {
@@ -61,6 +60,7 @@ typedef struct errand__lua_task {
     bool anchored, dropped;       /* in the run's table; the library is done with it */
     const errand_task_news *news; /* during a visit */
     errand_reason reason;         /* of its cancel, as far as known */
+    char reason_text[80];         /* given to errand.cancel, cut; or "" */
     const char *operation;        /* the verb it waits in */
     errand__lua_watch *watchers;
     errand__lua_group *group; /* that it waits for, if any */

@@ -331,7 +331,7 @@ errand__lua_run_value(lua_State *L, int arguments, const errand_lua_options *opt
     lua_insert(L, function);
     lua_pushlightuserdata(L, &frame);
     lua_insert(L, function + 1);
-    if (lua_pcall(L, arguments + 1, LUA_MULTRET, 0) == LUA_OK)
+    if (lua_pcall(L, arguments + 2, LUA_MULTRET, 0) == LUA_OK)
         return out_result->kind;
     /* It could not begin, or memory ran out on the way. */
     if (frame.run != NULL) {

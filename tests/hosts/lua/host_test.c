@@ -317,7 +317,7 @@ tell_test(lua_State *L)
 static void *
 interrupt_when_told(void *arg)
 {
-    sem_wait(&in_script.opened);
+    gate_wait(&in_script);
     assert_int_equal(errand_lua_interrupt(arg), 1);
     return NULL;
 }
