@@ -144,8 +144,11 @@ int errand__lua_wait_for(lua_State *L, errand__lua_task *task, errand_status sta
 const errand_task_news *errand__lua_wait_news(lua_State *L, const char *operation);
 /* The running task, in a continuation. */
 errand__lua_task *errand__lua_wait_running(lua_State *L);
-/* Seconds of argument index to ns; raises for a negative one or no number.  Absent: missing. */
-uint64_t errand__lua_wait_seconds(lua_State *L, int index, uint64_t missing);
+/* Seconds of argument index to ns; raises for a negative one, a huge one or no number. */
+uint64_t errand__lua_wait_seconds(lua_State *L, int index);
+/* The same as a moment on the run's clock; UINT64_MAX for a huge number.  Absent: in missing_ns. */
+uint64_t errand__lua_wait_limit(lua_State *L, int index, const errand__lua_run *run,
+                                uint64_t missing_ns);
 int errand__lua_verb_sleep(lua_State *L);
 int errand__lua_verb_yield(lua_State *L);
 int errand__lua_verb_shield(lua_State *L);

@@ -176,8 +176,16 @@ typedef struct run_frame {
     errand__lua_run *run;
 } run_frame;
 
+/* A shield that stands (by default no longer than the grace), and the grace for the rest. */
+static uint64_t
+cleanup_end(const errand__lua_run *run)
+{
+    uint64_t now = errand_runtime_now(run->runtime), grace = run->options.grace_ns;
+    return grace < (UINT64_MAX - now) / 2 ? now + 2 * grace : UINT64_MAX;
+}
+
 /* Drives until the root has ended.  A stall or a passed deadline is named, and the root cancelled,
- * so that its cleanup runs; the grace bounds that. */
+ * so that its cleanup runs; what is left after cleanup_end is aborted. */
 static errand_lua_kind
 run_drive(lua_State *L, errand__lua_run *run, errand_task_id root)
 {
@@ -199,8 +207,8 @@ run_drive(lua_State *L, errand__lua_run *run, errand_task_id root)
                                                            : ERRAND_REASON_RESOURCE_LOST;
         status = tries == 0 ? errand_cancel_roots(run->runtime, reason)
                             : errand_task_abort(run->runtime, &root);
-        deadline = UINT64_MAX;
         (void)status; /* it is ending already */
+        deadline = cleanup_end(run);
     }
     return kind;
 }

@@ -64,16 +64,25 @@ errand__lua_wait_news(lua_State *L, const char *operation)
 }
 
 uint64_t
-errand__lua_wait_seconds(lua_State *L, int index, uint64_t missing)
+errand__lua_wait_seconds(lua_State *L, int index)
 {
-    if (lua_isnoneornil(L, index))
-        return missing;
     lua_Number seconds = luaL_checknumber(L, index);
     luaL_argcheck(L, seconds >= 0, index, "seconds must not be negative");
-    if (seconds >= 9e9 && missing != 0)
-        return missing;
     luaL_argcheck(L, seconds < 9e9, index, "too many seconds (at most 9e9)");
     return (uint64_t)(seconds * 1e9 + 0.5);
+}
+
+uint64_t
+errand__lua_wait_limit(lua_State *L, int index, const errand__lua_run *run,
+                       uint64_t missing_ns)
+{
+    uint64_t ns = missing_ns;
+    if (lua_type(L, index) == LUA_TNUMBER && lua_tonumber(L, index) >= 9e9)
+        return UINT64_MAX;
+    if (!lua_isnoneornil(L, index))
+        ns = errand__lua_wait_seconds(L, index);
+    uint64_t now = errand_runtime_now(run->runtime);
+    return ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
 }
 
 static int
@@ -88,8 +97,7 @@ int
 errand__lua_verb_sleep(lua_State *L)
 {
     errand__lua_task *task = errand__lua_wait_task(L, "sleep");
-    luaL_checknumber(L, 1);
-    uint64_t ns = errand__lua_wait_seconds(L, 1, 0);
+    uint64_t ns = errand__lua_wait_seconds(L, 1);
     errand_status status = errand_task_sleep(task->run->visit, ns);
     return errand__lua_wait_for(L, task, status, "sleep", wait_over,
                                 (lua_KContext) "sleep");
@@ -121,7 +129,8 @@ errand__lua_verb_shield(lua_State *L)
 {
     errand__lua_task *task = errand__lua_wait_task(L, "shield");
     luaL_checkany(L, 1);
-    uint64_t limit = errand__lua_wait_seconds(L, 2, UINT64_MAX);
+    uint64_t limit =
+        errand__lua_wait_limit(L, 2, task->run, task->run->options.grace_ns);
     errand_status status = errand_task_shield(task->run->visit, limit);
     if (status != ERRAND_OK)
         errand__lua_error_status(L, status, "shield");
