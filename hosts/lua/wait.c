@@ -129,8 +129,7 @@ errand__lua_verb_shield(lua_State *L)
 {
     errand__lua_task *task = errand__lua_wait_task(L, "shield");
     luaL_checkany(L, 1);
-    uint64_t limit =
-        errand__lua_wait_limit(L, 2, task->run, task->run->options.grace_ns);
+    uint64_t limit = errand__lua_wait_limit(L, 2, task->run, task->run->options.grace_ns);
     errand_status status = errand_task_shield(task->run->visit, limit);
     if (status != ERRAND_OK)
         errand__lua_error_status(L, status, "shield");

@@ -9,8 +9,8 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include "support/gate.h"
-#include "support/group.h"
+#include "gate.h"
+#include "group.h"
 
 typedef struct memory {
     size_t live;
