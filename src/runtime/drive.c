@@ -181,8 +181,9 @@ errand__take_news(errand_runtime *runtime, errand__turn *turn)
 
     if (!errand__seeded(runtime)) { /* there the instant says when */
         errand__interrupt_take(runtime);
-        if (runtime->pending == 0)
+        if (runtime->pending == 0 && !(turn->unlimited && turn->collected))
             errand__collect(runtime);
+        turn->collected = true;
     }
     if (runtime->pending == 0)
         return false;

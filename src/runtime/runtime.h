@@ -265,6 +265,7 @@ typedef struct errand__turn { /* a turn in progress */
     bool unlimited;             /* no limit of items: each source once */
     bool taken;                 /* an item */
     bool passed;                /* a pass was begun */
+    bool collected;             /* the inbox was emptied */
     bool moved;                 /* virtual time */
     uint64_t wall_end;          /* 0 = none */
     uint64_t until;             /* virtual time does not go on beyond this */
