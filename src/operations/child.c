@@ -71,6 +71,14 @@ errand__child_start(errand_job *job, errand__stop *stop, const errand__child_pla
     return code;
 }
 
+bool
+errand__child_ended(const errand__child *child)
+{
+    siginfo_t info;
+
+    return !ours(child, WNOWAIT | WNOHANG, &info) || info.si_pid != 0;
+}
+
 void
 errand__child_signal(const errand__child *child, int signal_number)
 {
@@ -219,9 +227,9 @@ start(errand_job *job, const errand__child_plan *plan, const char *file, const e
         return refuse_start(job, plan, error);
     child->pid = pid;
     child->pidfd = errand__operation_fd_raise((int)syscall(SYS_pidfd_open, pid, 0));
-    if (child->pidfd >= 0)
-        return 0;
     error = errno;
+    if (child->pidfd >= 0 || error == ENOSYS)
+        return 0;
     if (error == ESRCH) /* it has ended, and was reaped by somebody else */
         return errand__operation_failed(job, ERRAND_OPERATION_LOST,
                                         "the exit status of '%s' was taken",

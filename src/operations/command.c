@@ -18,6 +18,7 @@
 
 enum { OUTPUT_DEFAULT = 16 * 1024 * 1024, OUTPUT_FIRST = 4096, READS_PER_ROUND = 16 };
 static const uint64_t term_default_ns = 200 * MILLISECOND;
+static const uint64_t ask_ns = 5 * MILLISECOND; /* only without a pidfd */
 static const uint64_t quiet_ns = 50 * MILLISECOND, drain_ns = 500 * MILLISECOND;
 
 extern char **environ;
@@ -245,12 +246,15 @@ sleep_for_news(watch *run, uint64_t now)
         until = run->kill_at;
     if (run->exited)
         until = run->quiet_at < run->drain_at ? run->quiet_at : run->drain_at;
+    bool ask = !run->exited && run->child.pidfd < 0;
+    if (ask && until > now + ask_ns)
+        until = now + ask_ns;
     uint64_t left = until > now ? until - now : 0;
     struct timespec time = {.tv_sec = (time_t)(left / 1000000000u),
                             .tv_nsec = (long)(left % 1000000000u)};
     if (ppoll(fds, 4, until == UINT64_MAX ? NULL : &time, NULL) < 0)
         return; /* EINTR, or no memory for the moment: look again */
-    if (fds[2].revents != 0) {
+    if (fds[2].revents != 0 || (ask && errand__child_ended(&run->child))) {
         run->exited = true;
         now = errand__clock_now();
         run->quiet_at = now + quiet_ns;

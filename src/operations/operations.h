@@ -96,6 +96,9 @@ typedef struct errand__child {
 /* Starts it; answers 0, or fails the job and answers the body's code.  asked stops it early. */
 int32_t errand__child_start(errand_job *job, errand__stop *stop,
                             const errand__child_plan *plan, errand__child *out_child);
+/* Has it ended?  Or was it reaped by somebody else.  For kernels without pidfd_open, where
+ * pidfd is -1: ask now and then. */
+bool errand__child_ended(const errand__child *child);
 /* A signal to its whole group; nothing once somebody else has reaped it. */
 void errand__child_signal(const errand__child *child, int signal_number);
 /* Reaps it (it has ended, or will: waits), closes everything.  False: somebody else did. */

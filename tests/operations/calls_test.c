@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: a system call that does less than it was asked for, is interrupted, or takes long while
  * a cancel comes, is handled between any two pieces.
- * Method: the linker puts this file's read and write in front of the C library's; they cut,
- * interrupt or hold those on regular files and pipes and leave all others alone. */
+ * Method: the linker puts this file's read, write and syscall in front of the C library's; they
+ * cut, interrupt, hold or refuse what the plan says and leave all else alone. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "gate.h"
 #include "rig.h"
@@ -16,12 +18,15 @@ typedef enum call_plan {
     PLAN_NONE = 0,
     PLAN_CUT = 1,       /* odd little pieces */
     PLAN_INTERRUPT = 2, /* every other call answers EINTR */
-    PLAN_HOLD = 3       /* the second call on a regular file waits in the gate first */
+    PLAN_HOLD = 3,      /* the second call on a regular file waits in the gate first */
+    PLAN_OLD = 4        /* a kernel without pidfd_open */
 } call_plan;
 
 static atomic_int the_plan, calls, interrupted;
 static test_gate gate;
 
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
 ssize_t __real_read(int fd, void *bytes, size_t size);
 ssize_t __real_write(int fd, const void *bytes, size_t size);
 ssize_t __wrap_read(int fd, void *bytes, size_t size);
@@ -34,7 +39,7 @@ interfere(int fd, size_t *size)
     struct stat status;
     int plan = atomic_load_explicit(&the_plan, memory_order_acquire);
 
-    if (plan == PLAN_NONE || fd < 3 || fstat(fd, &status) != 0)
+    if (plan == PLAN_NONE || plan == PLAN_OLD || fd < 3 || fstat(fd, &status) != 0)
         return 0;
     if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
         return 0;
@@ -70,6 +75,26 @@ __wrap_write(int fd, const void *bytes, size_t size)
         return __real_write(fd, bytes, size);
     errno = error;
     return -1;
+}
+
+long
+__wrap_syscall(long number, ...)
+{
+    long words[6];
+    va_list arguments;
+
+    va_start(arguments, number);
+    for (int i = 0; i < 6; i++)
+        words[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (number == SYS_pidfd_open &&
+        atomic_load_explicit(&the_plan, memory_order_acquire) == PLAN_OLD) {
+        atomic_fetch_add_explicit(&calls, 1, memory_order_acq_rel);
+        errno = ENOSYS;
+        return -1;
+    }
+    return __real_syscall(number, words[0], words[1], words[2], words[3], words[4],
+                          words[5]);
 }
 
 static void
@@ -140,6 +165,34 @@ calls_that_are_interrupted_are_made_again(void **state)
     carry(*state, PLAN_INTERRUPT);
 }
 
+static void
+a_command_is_watched_on_a_kernel_without_pidfd_too(void **state)
+{
+    test_rig *rig = *state;
+    const char *argv[] = {"sh", "-c", "echo x; exec >&- 2>&-; sleep 0.02; exit 6", NULL};
+    errand_command_config config = {.struct_size = sizeof config, .argv = argv};
+    errand_identity identity;
+    errand_spec spec;
+
+    set(PLAN_OLD);
+    assert_int_equal(errand_spec_command(&spec, &config), ERRAND_OK);
+    rig_run(rig, &spec);
+    const errand_command_result *result = rig_payload(rig, &errand_command_result_type);
+    assert_int_equal(result->exit_status, 6);
+    assert_string_equal((const char *)result->out, "x\n");
+    argv[2] = "trap '' TERM; while :; do :; done";
+    config.term_ns = 20000000;
+    assert_int_equal(errand_spec_command(&spec, &config), ERRAND_OK);
+    rig_start(rig, &spec, &identity);
+    rig_await_running(rig);
+    while (atomic_load_explicit(&calls, memory_order_acquire) < 2)
+        continue;
+    rig_cancel(rig, &identity);
+    rig_await_end(rig);
+    set(PLAN_NONE);
+    rig_assert_failed(rig, ERRAND_OPERATION_STOPPED, 0);
+}
+
 /* Starts spec, cancels it while its second call is held, and lets go. */
 static void
 cancel_in_second_call(test_rig *rig, errand_spec *spec)
@@ -196,6 +249,9 @@ main(void)
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(calls_that_are_interrupted_are_made_again,
                                         rig_setup_manual, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_command_is_watched_on_a_kernel_without_pidfd_too, rig_setup_threads,
+            rig_teardown),
         cmocka_unit_test_setup_teardown(a_cancel_ends_file_work_at_the_next_piece,
                                         rig_setup_threads, rig_teardown),
     };
