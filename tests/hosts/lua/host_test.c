@@ -192,7 +192,7 @@ transcribe(uint64_t seed, transcript *out)
                          "errand.gather(tasks)\n"
                          "errand.command{'true', 'x'}\n"
                          "for i = 1, 20 do\n"
-                         "  pcall(errand.timeout, 0.0015, errand.stat, '/etc')\n"
+                         "  pcall(errand.timeout, 0.002, errand.stat, '/etc')\n"
                          "end\n"
                          "errand.sleep(1)\n";
     assert_int_equal(state_run(L, script, &options, &result), ERRAND_LUA_OK);
