@@ -83,9 +83,9 @@ script_errors_tell_line_and_traceback(void **unused)
     assert_non_null(strstr(result.message, "script:4:"));
     assert_int_equal(lua_gettop(L), 0);
     errand_lua_result_fini(&result);
-    script =
-        "errand.spawn(function() errand.read_file('/nowhere') end) errand.sleep(0.02)";
-    assert_int_equal(state_run(L, script, NULL, &result), ERRAND_LUA_SCRIPT_ERROR);
+    script = "errand.spawn(function() errand.read_file('/nowhere') end) errand.sleep(1)";
+    errand_lua_options options = seeded(1);
+    assert_int_equal(state_run(L, script, &options, &result), ERRAND_LUA_SCRIPT_ERROR);
     assert_non_null(strstr(result.message,
                            "task 2 failed and nobody awaited it: script:1: "
                            "read_file: "));
