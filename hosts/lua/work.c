@@ -11,6 +11,7 @@
 static const char jobs_key;
 
 #define FIRST_KIND 0x1A000000U
+#define VERB       1U /* until its fill writes the library's own kind */
 
 const char *
 errand__lua_work_text(lua_State *L, int index)
@@ -54,6 +55,8 @@ work_await(lua_State *L, const errand_lua_job *job, uint32_t kind)
     luaL_checkstack(L, LUA_MINSTACK, job->name);
     errand__lua_join_alive(L, task, job->name);
     job->fill(L, &spec, job->held_arg);
+    if (kind == VERB)
+        spec.held_name = job->name; /* people know it by the verb */
     errand_status status =
         errand_task_await(run->visit, run->lease, &spec, UINT64_MAX, &identity);
     if (status != ERRAND_OK) {
@@ -69,7 +72,7 @@ work_await(lua_State *L, const errand_lua_job *job, uint32_t kind)
 int
 errand__lua_work_verb(lua_State *L)
 {
-    return work_await(L, lua_touserdata(L, lua_upvalueindex(1)), 1);
+    return work_await(L, lua_touserdata(L, lua_upvalueindex(1)), VERB);
 }
 
 int
