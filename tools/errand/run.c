@@ -98,6 +98,7 @@ run_protected(lua_State *L)
         return lua_error(L);
     state->loaded = true;
     fill_lua_options(state);
+    errand__progress_init(&state->progress, state->options);
     errand_lua_run(L, 0, &state->lua, &state->result);
     return 0;
 }
@@ -163,7 +164,6 @@ errand__run_script(const errand__options *options)
                              strerror(errno));
         goto out;
     }
-    errand__progress_init(&state.progress, options);
     code = run_in_state(&state);
     code = output_code(code);
 out:
