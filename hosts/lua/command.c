@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* command: child processes.
+ *
+ * Design notes.  The arrays of pointers are userdata and the strings lie in a table, both on the
+ * stack, so that an error half-way leaks nothing.  The environment is sorted: the order of a Lua
+ * table is not the same in two processes, and the child would see it. */
+#include "lua_host.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void
+check_fields(lua_State *L)
+{
+    static const char *const fields[] = {"argv", "input",      "env",
+                                         "cwd",  "output_max", NULL};
+    for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            continue;
+        const char *name = lua_tostring(L, -2);
+        size_t i = 0;
+        while (fields[i] != NULL && strcmp(fields[i], name) != 0)
+            i++;
+        if (fields[i] == NULL)
+            luaL_error(L,
+                       "command: no field is called '%s': use argv, input, env, cwd and "
+                       "output_max",
+                       name);
+    }
+}
+
+/* The string at the top as text without zero bytes; numbers are converted in place. */
+static const char *
+top_text(lua_State *L, const char *what)
+{
+    size_t length;
+    const char *text = lua_tolstring(L, -1, &length);
+    if (text == NULL)
+        luaL_error(L, "command: %s must be a string, not %s", what, luaL_typename(L, -1));
+    if (strlen(text) != length)
+        luaL_error(L, "command: %s holds a zero byte", what);
+    return text;
+}
+
+/* Pushes a table of the strings, the array of pointers, and the line for people. */
+static const char *const *
+push_argv(lua_State *L)
+{
+    if (lua_getfield(L, 1, "argv") == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_pushvalue(L, 1);
+    }
+    if (!lua_istable(L, -1))
+        luaL_error(L, "command: argv must be a list of strings, not %s",
+                   luaL_typename(L, -1));
+    int list = lua_gettop(L);
+    lua_Integer count = luaL_len(L, list);
+    if (count < 1 || count > 1 << 20)
+        luaL_error(L, "command: argv is empty: give the command and its arguments, as in "
+                      "errand.command{'sort', '-u'}");
+    lua_createtable(L, (int)count, 0);
+    const char **argv = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *argv, 0);
+    for (lua_Integer i = 1; i <= count; i++) {
+        lua_geti(L, list, i);
+        argv[i - 1] = top_text(L, "each of argv");
+        lua_rawseti(L, list + 1, i);
+    }
+    argv[count] = NULL;
+    return argv;
+}
+
+static int
+compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The same for env = {NAME = "value"}; NULL if there is none. */
+static const char *const *
+push_env(lua_State *L)
+{
+    int kind = lua_getfield(L, 1, "env");
+    if (kind == LUA_TNIL)
+        return NULL;
+    if (kind != LUA_TTABLE)
+        luaL_error(L, "command: env must be a table of names and values, not %s",
+                   luaL_typename(L, -1));
+    int table = lua_gettop(L);
+    lua_Integer count = 0;
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, table) != 0; lua_settop(L, table + 2)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            luaL_error(L, "command: env must be a table of names and values");
+        const char *value = top_text(L, "each value of env");
+        lua_pushfstring(L, "%s=%s", lua_tostring(L, -2), value);
+        lua_rawseti(L, table + 1, ++count);
+    }
+    const char **env = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *env, 0);
+    for (lua_Integer i = 1; i <= count; i++) {
+        lua_rawgeti(L, table + 1, i);
+        env[i - 1] = top_text(L, "each name of env");
+        lua_pop(L, 1);
+    }
+    env[count] = NULL;
+    qsort(env, (size_t)count, sizeof *env, compare_texts);
+    return env;
+}
+
+/* Pushes "sort -u": what the report names. */
+static void
+push_line(lua_State *L, const char *const *argv)
+{
+    luaL_Buffer line;
+    luaL_buffinit(L, &line);
+    for (size_t i = 0; argv[i] != NULL && luaL_bufflen(&line) < 200; i++) {
+        if (i > 0)
+            luaL_addchar(&line, ' ');
+        luaL_addstring(&line, argv[i]);
+    }
+    luaL_pushresult(&line);
+}
+
+static void
+fill_command(lua_State *L, errand_spec *spec, void *arg)
+{
+    (void)arg;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    check_fields(L);
+    errand_command_config config = {.struct_size = sizeof config};
+    config.argv = push_argv(L);
+    config.env = push_env(L);
+    if (lua_getfield(L, 1, "cwd") != LUA_TNIL)
+        config.cwd = top_text(L, "cwd");
+    if (lua_getfield(L, 1, "output_max") != LUA_TNIL) {
+        lua_Integer max = lua_tointeger(L, -1);
+        if (max < 1)
+            luaL_error(L, "command: output_max must be a number of bytes above 0");
+        config.output_max = (size_t)max;
+    }
+    if (lua_getfield(L, 1, "input") != LUA_TNIL) {
+        config.input = lua_tolstring(L, -1, &config.input_size);
+        if (config.input == NULL)
+            luaL_error(L, "command: input must be a string, not %s",
+                       luaL_typename(L, -1));
+    }
+    push_line(L, config.argv);
+    errand__lua_work_filled(L, errand_spec_command(spec, &config), "command");
+}
+
+static int
+push_command(lua_State *L, errand_completion *completion, void *arg)
+{
+    (void)arg;
+    void *data = NULL;
+    size_t size = 0;
+    if (errand_completion_read(completion, &errand_command_result_type, &data, &size) !=
+        ERRAND_OK)
+        errand__lua_error_raise(L, "decode", "command", "%s", completion->message);
+    errand_command_result *result = data;
+    lua_createtable(L, 0, 4);
+    lua_pushlstring(L, (const char *)result->out, result->out_size);
+    lua_setfield(L, -2, "output");
+    lua_pushlstring(L, (const char *)result->err, result->err_size);
+    lua_setfield(L, -2, "errors");
+    if (result->signal_number == 0) {
+        lua_pushinteger(L, result->exit_status);
+        lua_setfield(L, -2, "status");
+    } else {
+        lua_pushinteger(L, result->signal_number);
+        lua_setfield(L, -2, "signal");
+    }
+    return 1;
+}
+
+const errand_lua_job errand__lua_command_jobs[] = {
+    {.struct_size = sizeof(errand_lua_job),
+     .name = "command",
+     .fill = fill_command,
+     .push = push_command},
+    {.name = NULL},
+};

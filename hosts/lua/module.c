@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* module: the table that require "errand" answers.
+ *
+ * Design notes.  Every verb looks for the run in progress itself, so the table is the same
+ * inside and outside of errand.run, and a verb outside names errand.run. */
+#include "lua_host.h"
+
+static void
+add_jobs(lua_State *L, const errand_lua_job *jobs)
+{
+    for (; jobs->name != NULL; jobs++) {
+        lua_pushlightuserdata(L, (void *)(uintptr_t)jobs);
+        lua_pushcclosure(L, errand__lua_work_verb, 1);
+        lua_setfield(L, -2, jobs->name);
+    }
+}
+
+int
+luaopen_errand(lua_State *L)
+{
+    static const luaL_Reg waiting[] = {
+        {"run", errand__lua_verb_run},       {"sleep", errand__lua_verb_sleep},
+        {"yield", errand__lua_verb_yield},   {"shield", errand__lua_verb_shield},
+        {"await", errand__lua_verb_await},   {"timeout", errand__lua_verb_timeout},
+        {"gather", errand__lua_verb_gather}, {"race", errand__lua_verb_race},
+        {"job", errand__lua_verb_job},       {NULL, NULL},
+    };
+    luaL_checkversion(L);
+    errand__lua_error_open(L);
+    errand__lua_task_open(L);
+    errand__lua_run_open(L);
+    luaL_newlib(L, waiting);
+    luaL_setfuncs(L, errand__lua_handle_verbs, 0);
+    luaL_setfuncs(L, errand__lua_information_verbs, 0);
+    add_jobs(L, errand__lua_files_jobs);
+    add_jobs(L, errand__lua_command_jobs);
+    lua_pushstring(L, errand_version());
+    lua_setfield(L, -2, "version");
+    return 1;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* options: errand.run(f, {order=, seed=, ...}) for scripts.
+ *
+ * Design notes.  A field that nobody knows is an error, so that a slip of the pen does not run in
+ * another order than meant.  A seed alone asks for a seeded order. */
+#include "lua_host.h"
+#include <string.h>
+
+static uint64_t
+seconds_of(lua_State *L, const char *name)
+{
+    lua_Number seconds = lua_tonumber(L, -1);
+    if (!(seconds > 0) || !lua_isnumber(L, -1))
+        luaL_error(L, "errand.run: %s must be a number of seconds above 0", name);
+    return seconds < 9e9 ? (uint64_t)(seconds * 1e9) : 0;
+}
+
+static void
+read_order(lua_State *L, errand_lua_options *options)
+{
+    const char *order = lua_tostring(L, -1);
+    if (order != NULL && strcmp(order, "inline") == 0)
+        options->order = ERRAND_ORDER_INLINE;
+    else if (order == NULL || strcmp(order, "arrival") != 0)
+        luaL_error(L, "errand.run: order must be \"arrival\" or \"inline\"");
+}
+
+static void
+read_field(lua_State *L, const char *name, errand_lua_options *options, bool *ordered)
+{
+    if (strcmp(name, "order") == 0) {
+        read_order(L, options);
+        *ordered = true;
+    } else if (strcmp(name, "seed") == 0) {
+        int exact;
+        options->seed = (uint64_t)lua_tointegerx(L, -1, &exact);
+        options->has_seed = true;
+        if (!exact)
+            luaL_error(L, "errand.run: seed must be an integer");
+    } else if (strcmp(name, "workers") == 0) {
+        lua_Integer workers = lua_tointeger(L, -1);
+        if (workers < 1 || workers > 1024)
+            luaL_error(L, "errand.run: workers must be 1 .. 1024");
+        options->workers = (uint32_t)workers;
+    } else if (strcmp(name, "deadline") == 0) {
+        options->deadline_ns = seconds_of(L, name);
+    } else if (strcmp(name, "grace") == 0) {
+        options->grace_ns = seconds_of(L, name);
+    } else {
+        luaL_error(L,
+                   "errand.run: no option is called '%s': use order, seed, workers, "
+                   "deadline and grace",
+                   name);
+    }
+}
+
+static void
+read_options(lua_State *L, int index, errand_lua_options *options)
+{
+    bool ordered = false;
+    if (lua_isnoneornil(L, index))
+        return;
+    luaL_checktype(L, index, LUA_TTABLE);
+    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            luaL_error(L, "errand.run: options have names");
+        read_field(L, lua_tostring(L, -2), options, &ordered);
+    }
+    if (options->has_seed && !ordered)
+        options->order = ERRAND_ORDER_INLINE;
+}
+
+/* errand.run(f, options): f's results, or its error. */
+int
+errand__lua_verb_run(lua_State *L)
+{
+    errand_lua_options options = ERRAND_LUA_OPTIONS_INIT;
+    errand_lua_result result;
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    read_options(L, 2, &options);
+    lua_settop(L, 1);
+    errand_lua_kind kind = errand__lua_run_value(L, 0, &options, &result);
+    int values = result.values;
+    bool nested = kind == ERRAND_LUA_REFUSED && result.status == ERRAND_EMISUSE;
+    errand_lua_result_fini(&result);
+    if (nested) {
+        errand__lua_error_raise(L, "misuse", "run", "%s", lua_tostring(L, -1));
+    }
+    if (kind != ERRAND_LUA_OK)
+        return lua_error(L);
+    return values;
+}

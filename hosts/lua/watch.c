@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* watch: a loop that never awaits is stopped at the run's deadline, or by an interrupt.
+ *
+ * Design notes.  A count hook looks every 10 000 instructions.  It is a C hook, so coroutines
+ * that a script makes inherit it.  In arrival order the deadline is that of the run; in seeded
+ * orders, whose clock stands still while Lua code runs, one visit of a task may last as long in
+ * real time as the deadline says: a run that is not stuck is then never touched by real time.
+ * First the roots are cancelled and the loop gets one cancel error, which it may catch to clean
+ * up.  After the grace the hook fires at every instruction, so that no pcall can hold it. */
+#include "lua_host.h"
+#include <time.h>
+
+#define INSTRUCTIONS 10000
+
+uint64_t
+errand__lua_watch_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+/* current is NULL in __close handlers of an aborted task. */
+static void
+watch_raise(lua_State *L, errand__lua_run *run)
+{
+    errand__lua_task *task = run->current;
+    errand_reason reason = run->watch_reason;
+    if (task != NULL && task->reason == ERRAND_REASON_NONE)
+        task->reason = reason;
+    if (task != NULL)
+        reason = task->reason;
+    errand__lua_error_cancelled(L, task, reason, "errand.run");
+}
+
+static void
+watch_hook(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    errand__lua_run *run = errand__lua_run_find(L);
+    if (run == NULL || run->runtime == NULL)
+        return;
+    uint64_t now = errand__lua_watch_now();
+    if (run->watch_over != 0) {
+        if (now - run->watch_over < run->options.grace_ns)
+            return;
+        lua_sethook(L, watch_hook, LUA_MASKCOUNT, 1);
+        watch_raise(L, run);
+    }
+    bool stopped = errand__lua_stop_asked(run->options.held_stop);
+    uint64_t from =
+        run->options.order == ERRAND_ORDER_ARRIVAL ? run->watch_start : run->watch_visit;
+    bool late = run->options.deadline_ns != 0 && now - from >= run->options.deadline_ns;
+    if (!stopped && !late)
+        return;
+    run->watch_over = now;
+    run->deadline_passed = run->deadline_passed || (late && !stopped);
+    run->watch_reason = stopped ? ERRAND_REASON_HOST_STOP : ERRAND_REASON_TIMEOUT;
+    errand_status status = errand_cancel_roots(run->runtime, run->watch_reason);
+    (void)status; /* already cancelled: the first reason stands */
+    watch_raise(L, run);
+}
+
+void
+errand__lua_watch_set(errand__lua_run *run, lua_State *co)
+{
+    if (run->options.deadline_ns != 0 || run->options.held_stop != NULL)
+        lua_sethook(co, watch_hook, LUA_MASKCOUNT, INSTRUCTIONS);
+}
+
+void
+errand__lua_watch_visit(errand__lua_run *run)
+{
+    if (run->options.deadline_ns != 0 && run->options.order != ERRAND_ORDER_ARRIVAL)
+        run->watch_visit = errand__lua_watch_now();
+}
