@@ -98,12 +98,13 @@ main(void)
     int heard = 0, ticks = 0, wake;
     errand_runtime *runtime;
     errand_executor *pool;
+    errand_blocking_config threads = {.struct_size = sizeof threads};
     errand_lease *lease;
     errand_runtime_config config = {.struct_size = sizeof config,
                                     .on_completion = on_completion,
                                     .held_on_completion_arg = &heard};
     must(errand_runtime_create(&config, &runtime));
-    must(errand_blocking_create(NULL, &pool));
+    must(errand_blocking_create(&threads, &pool));
     must(errand_attach(runtime, pool, 0, &lease));
     must(errand_runtime_wake_fd(runtime, &wake));
 

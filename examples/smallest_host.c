@@ -53,9 +53,10 @@ main(void)
     uint64_t limit = 1000000;
     errand_runtime *runtime;
     errand_executor *pool;
+    errand_blocking_config threads = {.struct_size = sizeof threads};
     errand_lease *lease;
     must(errand_runtime_create(NULL, &runtime));   /* this thread's side */
-    must(errand_blocking_create(NULL, &pool));     /* worker threads */
+    must(errand_blocking_create(&threads, &pool)); /* worker threads */
     must(errand_attach(runtime, pool, 0, &lease)); /* our place among them */
 
     errand_spec spec = ERRAND_SPEC_INIT;

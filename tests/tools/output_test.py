@@ -82,6 +82,10 @@ def a_trace_has_a_line_for_each_step_and_repeats(case):
     kinds = [line.split("\t")[2] for line in lines[2:]]
     assert kinds.count("submit") == 4 and kinds.count("completion") == 4, kinds
     assert all(len(line.split("\t")) == 7 for line in lines[2:]), lines
+    assert case.lua(ONE_OF_EACH, "--trace", "t.txt").code == 0
+    with open(case.path("t.txt")) as file:
+        kinds = [line.split("\t")[2] for line in file.read().splitlines()[2:]]
+    assert kinds.count("submit") == 4 and kinds.count("completion") == 4, kinds
 
 
 def a_trace_that_cannot_be_written_is_named(case):

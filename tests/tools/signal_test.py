@@ -29,7 +29,9 @@ errand.sleep(3600)
 
 def _started(case, text, *words, **options):
     case.write("script.lua", text)
-    process = case.start("run", "script.lua", "--order", "arrival", *words, **options)
+    if "--order" not in words:
+        words = (*words, "--order", "arrival")
+    process = case.start("run", "script.lua", *words, **options)
     return process, read_until(process.stdout, "ready")
 
 
@@ -88,6 +90,18 @@ def cleanup_that_never_ends_is_cut_after_the_grace(case):
     process.send_signal(signal.SIGTERM)
     done = case.end(process, before)
     assert done.code == 143 and "report: accepted" in done.err, done
+
+
+def a_job_that_is_waited_for_in_inline_order_is_stopped_too(case):
+    mark = "62.%d" % os.getpid()
+    process, before = _started(
+        case, "print('ready')\nrequire 'errand'.command {'sleep', '%s'}\n" % mark, "--order",
+        "inline")
+    _wait_for_child(mark)
+    process.send_signal(signal.SIGINT)
+    done = case.end(process, before)
+    assert done.code == 130 and "report: accepted 1, drained 1" in done.err, done
+    assert not _processes_with(mark), "a child was left behind"
 
 
 def a_loop_that_never_waits_is_stopped(case):

@@ -77,12 +77,14 @@ draw_locked(void)
     for (size_t i = 0; i < WIDTH; i++)
         cells[i] = i < filled ? '#' : i == bar.ticks / 2 % WIDTH ? ':' : '.';
     cells[WIDTH] = '\0';
-    char clock[24] = "";
+    char count[48] = "waiting", clock[24] = "";
+    if (bar.submitted > 0)
+        snprintf(count, sizeof count, "%llu of %llu", (unsigned long long)bar.done,
+                 (unsigned long long)bar.submitted);
     if (bar.with_clock)
         snprintf(clock, sizeof clock, "  %u s", bar.ticks / (1000000000 / TICK_NS));
-    int length = snprintf(line, sizeof line, "[%s] %llu of %llu%s  %s", cells,
-                          (unsigned long long)bar.done, (unsigned long long)bar.submitted,
-                          clock, bar.what);
+    int length =
+        snprintf(line, sizeof line, "[%s] %s%s  %s", cells, count, clock, bar.what);
     size_t size =
         (size_t)length < terminal_columns() ? (size_t)length : terminal_columns() - 1;
     char out[sizeof line + 8];

@@ -126,6 +126,14 @@ errand__script_init(errand__script *script, const errand__options *options)
         return false;
     }
     blank_first_line(script);
+    if (script->size > 0 && script->text[0] == LUA_SIGNATURE[0]) {
+        errand__help_problem(
+            "%s: this is a compiled (binary) chunk: give the text that it was "
+            "made from",
+            path);
+        errand__script_fini(script);
+        return false;
+    }
     if (is_blank(script)) {
         errand__help_problem("%s:1: the script is empty: write Lua into it, such as "
                              "print(require 'errand'.read_file('notes.txt'))",
