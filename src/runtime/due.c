@@ -79,6 +79,7 @@ run_now(errand_runtime *runtime, errand__record *record)
             ops->step(lease);
         if (take_completion(runtime, record))
             return;
+        errand__interrupt_take(runtime); /* the job at hand is asked to end, too */
         errand__inbox_park(runtime->block,
                            ops->step != NULL ? STEP_AGAIN_NS : UINT64_MAX);
     }

@@ -84,6 +84,9 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     if (errand__seeded(runtime)) {
         errand__order_queue(runtime, record, task);
     } else {
+        if (runtime->scheduler.audit.trace != NULL)
+            errand__audit_step(&runtime->scheduler, ERRAND_STEP_SUBMIT, record->kind,
+                               record->operation, 0, errand__record_name(record));
         record->owner_flags |= ERRAND__OWN_HANDED;
         lease->executor->ops->submit(lease, record, generation);
     }

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""The examples run and say what they promise.   examples_test.py PROGRAM FOLDER_OF_HOSTS"""
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
+import program_case
+
+
+def _host(case, name):
+    case.program = os.path.join(os.path.abspath(sys.argv[2]), name)
+    done = case.run()
+    assert done.code == 0 and done.err == "", done
+    return done.out
+
+
+def _script(case, name, *words):
+    path = os.path.join(ROOT, "examples", name)
+    for order in (["--order", "arrival"], ["--seed", "1"]):
+        done = case.run("run", "-q", path, *words, *order)
+        assert done.code == 0 and done.err == "", done
+    return done.out
+
+
+def the_smallest_host_hears_its_one_completion(case):
+    assert _host(case, "smallest_host") == "add_up: 500000500000\n"
+
+
+def the_smallest_host_has_less_than_80_lines(case):
+    with open(os.path.join(ROOT, "examples", "smallest_host.c")) as file:
+        assert len(file.readlines()) < 80
+
+
+def the_epoll_host_hears_everything_while_its_loop_runs(case):
+    out = _host(case, "epoll_host")
+    assert out.count("wait_a_little ended") == 8, out
+    assert out.endswith("8 completions, and the loop's own timer ticked meanwhile\n"), out
+
+
+def the_own_executor_runs_the_newest_first_and_survives_a_panic(case):
+    out = _host(case, "own_executor")
+    assert re.findall(r"job (\d) runs", out) == ["4", "3", "2", "1"], out
+    assert out.count("completion: completed\n") == 3, out
+    assert "completion: panicked: " in out and "only job 2" in out, out
+
+
+def timeouts_end_what_takes_too_long(case):
+    assert _script(case, "timeouts.lua") == ("in time:   status 0\ntoo late:  false, timeout\n"
+                                             "nested:    false, timeout\n")
+
+
+def gather_and_race_wait_for_everybody(case):
+    lines = [line.split() for line in _script(case, "gather_and_race.lua").splitlines()]
+    assert lines[0][-3:] == ["one", "two", "three"], lines
+    assert lines[1][-5:] == ["this", "one", "fails", "cancelled"][-5:] or \
+        lines[1][-1] == "cancelled" and "fails" in lines[1], lines
+    assert lines[2][-2:] == ["quick", "cancelled"], lines
+
+
+def a_cancelled_task_cleans_up_in_a_shield(case):
+    out = _script(case, "shield_and_cleanup.lua")
+    assert out.count("cancelled") >= 3 and "begun; cleaned up;" in out, out
+    assert "the shop closes" in out, out
+
+
+def checksums_names_what_it_cannot_hash(case):
+    case.write("a", "text")
+    case.write("b", "text")
+    lines = _script(case, "checksums.lua", "a", "b").splitlines()
+    assert len(lines) == 2 and lines[0].split()[:2] == lines[1].split()[:2], lines
+    path = os.path.join(ROOT, "examples", "checksums.lua")
+    done = case.run("run", "-q", path, "a", "gone")
+    assert done.code == 1 and "gone" in done.err and "1 of 2" in done.err, done
+
+
+if __name__ == "__main__":
+    program_case.main(globals())

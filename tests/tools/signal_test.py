@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""SIGINT, SIGTERM, SIGHUP: the first asks and leaves time for cleanup, the second ends."""
+import os
+import signal
+import time
+import program_case
+from program_case import read_until
+
+# Its cleanup awaits; the length of the sleep is a mark to look for among the processes.
+CLEANS_UP = """
+local errand = require 'errand'
+local guard <close> = setmetatable({}, { __close = function()
+    errand.shield(function()
+        errand.append_file('cleaned.txt', 'cleaned up\\n')
+    end)
+end })
+print('ready')
+errand.command { 'sleep', '61.%d' }
+"""
+STUBBORN = """
+local errand = require 'errand'
+local guard <close> = setmetatable({}, { __close = function()
+    errand.shield(function() errand.sleep(3600) end)
+end })
+print('ready')
+errand.sleep(3600)
+"""
+
+
+def _started(case, text, *words, **options):
+    case.write("script.lua", text)
+    if "--order" not in words:
+        words = (*words, "--order", "arrival")
+    process = case.start("run", "script.lua", *words, **options)
+    return process, read_until(process.stdout, "ready")
+
+
+def _processes_with(word):
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/cmdline" % name, "rb") as file:
+                    if word.encode() in file.read().split(b"\0"):
+                        found.append(int(name))
+            except OSError:
+                pass
+    return found
+
+
+def _wait_for_child(word):
+    limit = time.monotonic() + program_case.LIMIT
+    while not _processes_with(word):
+        assert time.monotonic() < limit, "the child never ran"
+        time.sleep(0.005)
+
+
+def each_signal_stops_the_run_and_its_cleanup_runs(case):
+    mark = os.getpid()
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+        if os.path.exists(case.path("cleaned.txt")):
+            os.remove(case.path("cleaned.txt"))
+        process, before = _started(case, CLEANS_UP % mark)
+        _wait_for_child("61.%d" % mark)
+        process.send_signal(number)
+        done = case.end(process, before)
+        assert done.code == code, done
+        name = signal.Signals(number).name
+        assert "%s: the run is asked to end" % name in done.err, done
+        assert "by " + name in done.err and "report: accepted" in done.err, done
+        assert "clean" in done.err and "not clean" not in done.err, done
+        with open(case.path("cleaned.txt")) as file:
+            assert file.read() == "cleaned up\n"
+        assert not _processes_with("61.%d" % mark), "a child was left behind"
+
+
+def a_second_signal_ends_at_once(case):
+    process, _ = _started(case, STUBBORN, "-q")
+    process.send_signal(signal.SIGINT)
+    said = read_until(process.stderr, "asked to end")
+    process.send_signal(signal.SIGINT)
+    done = case.end(process)
+    assert done.code == 130, done
+    # The grace of a second would have ended it too, with a report.
+    assert "report" not in said + done.err, done
+
+
+def cleanup_that_never_ends_is_cut_after_the_grace(case):
+    process, before = _started(case, STUBBORN)
+    process.send_signal(signal.SIGTERM)
+    done = case.end(process, before)
+    assert done.code == 143 and "report: accepted" in done.err, done
+
+
+def a_job_that_is_waited_for_in_inline_order_is_stopped_too(case):
+    mark = "62.%d" % os.getpid()
+    process, before = _started(
+        case, "print('ready')\nrequire 'errand'.command {'sleep', '%s'}\n" % mark, "--order",
+        "inline")
+    _wait_for_child(mark)
+    process.send_signal(signal.SIGINT)
+    done = case.end(process, before)
+    assert done.code == 130 and "report: accepted 1, drained 1" in done.err, done
+    assert not _processes_with(mark), "a child was left behind"
+
+
+def a_loop_that_never_waits_is_stopped(case):
+    process, before = _started(case, "print('ready')\nwhile true do end\n")
+    process.send_signal(signal.SIGINT)
+    done = case.end(process, before)
+    assert done.code == 130 and "SIGINT" in done.err, done
+
+
+def an_interrupt_works_where_a_shell_had_it_ignored(case):
+    process, before = _started(
+        case, "print('ready')\nrequire 'errand'.sleep(3600)\n",
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    process.send_signal(signal.SIGINT)
+    assert case.end(process, before).code == 130
+
+
+def a_hangup_stays_ignored_under_nohup(case):
+    process, _ = _started(
+        case, "local errand = require 'errand'\nprint('ready')\n"
+        "while not pcall(errand.stat, 'go') do errand.sleep(0.01) end\n", "-q",
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process.send_signal(signal.SIGHUP)
+    case.write("go", "")
+    done = case.end(process)
+    assert done.code == 0 and done.err == "", done
+
+
+if __name__ == "__main__":
+    program_case.main(globals())

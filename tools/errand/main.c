@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* main: the command-line program: errand run, tour, help, --version. */
+#include "program.h"
+
+int
+main(int argc, char **argv)
+{
+    errand__options options;
+    if (!errand__options_read(argc, argv, &options))
+        return ERRAND__EXIT_USAGE;
+    switch (options.command) {
+    case ERRAND__COMMAND_HELP:
+        if (!errand__help_print(stdout, options.topic)) {
+            errand__help_problem(
+                "there is no help about '%s': try run, tour, help, version "
+                "or codes",
+                options.topic);
+            return ERRAND__EXIT_USAGE;
+        }
+        break;
+    case ERRAND__COMMAND_VERSION:
+        errand__help_version(stdout);
+        break;
+    case ERRAND__COMMAND_RUN:
+    case ERRAND__COMMAND_TOUR:
+        return errand__run_script(&options);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        errand__help_problem("standard output cannot be written");
+        return ERRAND__EXIT_OUTPUT;
+    }
+    return ERRAND__EXIT_GOOD;
+}

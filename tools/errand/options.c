@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* options: the command line.
+ *
+ * Design notes.  getopt_long finds options among the other words; a script's own words that
+ * begin with "-" stand behind "--".  Every message names the word that was wrong and the mend. */
+#include "program.h"
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTION_ORDER = 256,
+    OPTION_SEED,
+    OPTION_WORKERS,
+    OPTION_DEADLINE,
+    OPTION_TRACE,
+    OPTION_STATS,
+    OPTION_QUIET,
+    OPTION_TREE,
+    OPTION_HELP,
+    OPTION_VERSION
+};
+
+static const struct option table[] = {
+    {"order", required_argument, NULL, OPTION_ORDER},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"workers", required_argument, NULL, OPTION_WORKERS},
+    {"deadline", required_argument, NULL, OPTION_DEADLINE},
+    {"trace", required_argument, NULL, OPTION_TRACE},
+    {"stats", no_argument, NULL, OPTION_STATS},
+    {"quiet", no_argument, NULL, OPTION_QUIET},
+    {"tree", required_argument, NULL, OPTION_TREE},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+/* A number without sign, decimal or 0x.... */
+static bool
+read_number(const char *text, uint64_t max, uint64_t *out_number)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, hex ? 16 : 10);
+    if (errno != 0 || *end != '\0' || end == text || number > max)
+        return false;
+    *out_number = number;
+    return true;
+}
+
+static bool
+read_order(errand__options *options, const char *text)
+{
+    if (strcmp(text, "arrival") == 0) {
+        options->order = ERRAND_ORDER_ARRIVAL;
+    } else if (strcmp(text, "inline") == 0) {
+        options->order = ERRAND_ORDER_INLINE;
+    } else {
+        errand__help_problem("--order %s: there is no such order; use arrival or inline",
+                             text);
+        return false;
+    }
+    return true;
+}
+
+static bool
+read_seed(errand__options *options, const char *text)
+{
+    if (!read_number(text, UINT64_MAX, &options->seed)) {
+        errand__help_problem("--seed %s: a seed is a whole number from 0 to "
+                             "18446744073709551615, or 0x and hex digits",
+                             text);
+        return false;
+    }
+    options->has_seed = true;
+    return true;
+}
+
+static bool
+read_workers(errand__options *options, const char *text)
+{
+    uint64_t number;
+    if (!read_number(text, 1024, &number) || number == 0) {
+        errand__help_problem("--workers %s: give a whole number from 1 to 1024", text);
+        return false;
+    }
+    options->workers = (uint32_t)number;
+    return true;
+}
+
+static bool
+read_deadline(errand__options *options, const char *text)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    if (*end != '\0' || end == text || !isfinite(seconds) || seconds < 1e-9 ||
+        seconds > 9e9) {
+        errand__help_problem("--deadline %s: give seconds above 0, such as 30 or 0.5",
+                             text);
+        return false;
+    }
+    options->deadline_ns = (uint64_t)(seconds * 1e9);
+    return true;
+}
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+/* getopt_long's '?' and ':'. */
+static bool
+explain_word(int problem, char **argv)
+{
+    const char *word = argv[optind - 1];
+    const char *name = "";
+    for (const struct option *option = table; option->name != NULL; option++) {
+        if (option->val == optopt)
+            name = option->name;
+    }
+    if (problem == ':' && *name != '\0')
+        errand__help_problem("--%s needs a value: see errand help", name);
+    else if (*name != '\0')
+        errand__help_problem("--%s takes no value: leave out what follows the =", name);
+    else if (optopt != 0)
+        errand__help_problem(
+            "there is no option -%c: see errand help; words for the script "
+            "that begin with - stand behind --",
+            optopt);
+    else
+        errand__help_problem(
+            "there is no option %s, or it is short for several: see errand "
+            "help; words for the script that begin with - stand behind --",
+            word);
+    return false;
+}
+
+typedef struct option_state {
+    errand__options *options;
+    bool ordered, help, version;
+} option_state;
+
+static bool
+take_option(option_state *state, int option)
+{
+    errand__options *options = state->options;
+    switch (option) {
+    case OPTION_ORDER:
+        state->ordered = true;
+        return read_order(options, optarg);
+    case OPTION_SEED:
+        return read_seed(options, optarg);
+    case OPTION_WORKERS:
+        return read_workers(options, optarg);
+    case OPTION_DEADLINE:
+        return read_deadline(options, optarg);
+    case OPTION_TRACE:
+        options->trace_path = optarg;
+        break;
+    case OPTION_STATS:
+        options->stats = true;
+        break;
+    case OPTION_TREE:
+        options->tree = optarg;
+        break;
+    case OPTION_QUIET:
+    case 'q':
+        options->quiet = true;
+        break;
+    case OPTION_HELP:
+    case 'h':
+        state->help = true;
+        break;
+    case OPTION_VERSION:
+        state->version = true;
+        break;
+    }
+    return true;
+}
+
+static bool
+read_command(errand__options *options, const char *word)
+{
+    static const struct {
+        const char *name;
+        errand__command command;
+    } commands[] = {
+        {"run", ERRAND__COMMAND_RUN},
+        {"tour", ERRAND__COMMAND_TOUR},
+        {"help", ERRAND__COMMAND_HELP},
+        {"version", ERRAND__COMMAND_VERSION},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(word, commands[i].name) == 0) {
+            options->command = commands[i].command;
+            return true;
+        }
+    }
+    size_t length = strlen(word);
+    if (length > 4 && strcmp(word + length - 4, ".lua") == 0)
+        errand__help_problem("there is no command '%s': to run a script, errand run %s",
+                             word, word);
+    else
+        errand__help_problem("there is no command '%s': use run, tour, help or version",
+                             word);
+    return false;
+}
+
+/* What is left when the options are out: the command and its words. */
+static bool
+read_words(errand__options *options, int count, char **words)
+{
+    const char *command = count > 0 ? words[0] : "";
+    switch (options->command) {
+    case ERRAND__COMMAND_RUN:
+        if (count < 2) {
+            errand__help_problem("run needs a script: errand run SCRIPT [ARGUMENTS], or "
+                                 "errand tour to see one");
+            return false;
+        }
+        if (options->tree != NULL) {
+            errand__help_problem(
+                "--tree belongs to errand tour: cd to the folder instead");
+            return false;
+        }
+        options->script = words[1];
+        options->argc = count - 2;
+        options->argv = words + 2;
+        return true;
+    case ERRAND__COMMAND_HELP:
+        options->topic = count > 1 ? words[1] : NULL;
+        if (count <= 2)
+            return true;
+        break;
+    default:
+        if (count <= 1)
+            return true;
+        break;
+    }
+    errand__help_problem("%s takes no '%s': see errand help %s", command,
+                         words[count - 1], command);
+    return false;
+}
+
+bool
+errand__options_read(int argc, char **argv, errand__options *out_options)
+{
+    memset(out_options, 0, sizeof *out_options);
+    option_state state = {.options = out_options};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":hq", table, NULL)) != -1;) {
+        if (option == '?' || option == ':')
+            return explain_word(option, argv);
+        if (!take_option(&state, option))
+            return false;
+    }
+    if (out_options->has_seed && !state.ordered)
+        out_options->order = ERRAND_ORDER_INLINE;
+    int count = argc - optind;
+    char **words = argv + optind;
+    if (state.help || state.version) {
+        out_options->command =
+            state.help ? ERRAND__COMMAND_HELP : ERRAND__COMMAND_VERSION;
+        out_options->topic = state.help && count > 0 ? words[0] : NULL;
+        return true;
+    }
+    if (count == 0) {
+        errand__help_problem(
+            "no command was given: try errand tour, errand run SCRIPT or "
+            "errand help");
+        return false;
+    }
+    return read_command(out_options, words[0]) && read_words(out_options, count, words);
+}

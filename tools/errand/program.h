@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_TOOLS_PROGRAM_H
+#define ERRAND_TOOLS_PROGRAM_H
+/* program: what the files of the command-line program share.  It is a host like any other: it
+ * sees the Lua host's header and the public headers.  docs/errand.md is its manual.
+ *
+ * What goes where: standard output gets what a run produces and what the same seed makes the
+ * same: completions, summary, digest, accounts.  Standard error gets the rest: a drawn seed,
+ * the progress bar, what a signal did, problems. */
+#include <stdio.h>
+#include "host.h"
+
+/* Exit codes.  3 is left to ./run, which says by it that packages are missing. */
+typedef enum errand__exit {
+    ERRAND__EXIT_GOOD = 0,
+    ERRAND__EXIT_SCRIPT = 1, /* it cannot be read, is no Lua, or raised */
+    ERRAND__EXIT_USAGE = 2,
+    ERRAND__EXIT_STALL = 4,
+    ERRAND__EXIT_DEADLINE = 5,
+    ERRAND__EXIT_REFUSED = 6, /* the run could not start: memory, threads */
+    ERRAND__EXIT_OUTPUT = 7,  /* standard output or the trace could not be written */
+    ERRAND__EXIT_SIGNAL = 128 /* and the signal's number */
+} errand__exit;
+
+/* ---- options.c -------------------------------------------------------------------------- */
+typedef enum errand__command {
+    ERRAND__COMMAND_RUN = 1,
+    ERRAND__COMMAND_TOUR = 2,
+    ERRAND__COMMAND_HELP = 3,
+    ERRAND__COMMAND_VERSION = 4
+} errand__command;
+
+typedef struct errand__options {
+    errand__command command;
+    const char *topic;  /* help: a command's name, or NULL */
+    const char *script; /* run: a path, or "-" */
+    const char *tree;   /* tour: the folder to go to, or NULL */
+    int argc;           /* of the script */
+    char **argv;
+    errand_order order;
+    bool has_seed;
+    uint64_t seed;
+    uint32_t workers;     /* 0 = the host's default */
+    uint64_t deadline_ns; /* 0 = none */
+    const char *trace_path;
+    bool stats, quiet;
+} errand__options;
+/* Reads the command line, whose words may be put into another order.  false = it was wrong,
+ * and a message has said why and how to mend it. */
+bool errand__options_read(int argc, char **argv, errand__options *out_options);
+
+/* ---- help.c ------------------------------------------------------------------------------ */
+/* false = there is no such topic. */
+bool errand__help_print(FILE *file, const char *topic);
+void errand__help_version(FILE *file);
+/* "errand: " and the text and a line end on standard error. */
+void errand__help_problem(const char *format, ...) ERRAND_PRINTF(1, 2);
+
+/* ---- run.c ------------------------------------------------------------------------------- */
+/* A whole run, from the script's text to the report.  Returns the exit code. */
+int errand__run_script(const errand__options *options);
+
+/* ---- script.c: where the text comes from --------------------------------------------------- */
+typedef struct errand__script {
+    char *text;        /* freed by errand__script_fini, unless it is the tour's */
+    size_t size;       /* 0 is possible before a check only */
+    const char *chunk; /* "@path": what messages name */
+    char *own_chunk;
+    bool built_in;
+} errand__script;
+/* false = it cannot be read; a message said why. */
+bool errand__script_init(errand__script *script, const errand__options *options);
+void errand__script_fini(errand__script *script);
+
+/* Made from examples/tour.lua by embed.cmake. */
+extern const char errand__tour_text[];
+extern const size_t errand__tour_size;
+
+/* ---- jobs.c: native jobs that every script may call ----------------------------------------- */
+void errand__jobs_register(lua_State *L);
+
+/* ---- signals.c -------------------------------------------------------------------------------- */
+/* From here on SIGINT, SIGTERM and SIGHUP stop the run: the first one asks, a second one ends the
+ * process at once.  Returns the switch, for errand_lua_options. */
+errand_lua_stop *errand__signals_install(void);
+/* The first signal that came, or 0. */
+int errand__signals_first(void);
+/* Standard output could not be written: the run is stopped; with EPIPE as if SIGPIPE had come.
+ * The second answers that errno, or 0. */
+void errand__signals_output_lost(int error);
+int errand__signals_output_error(void);
+const char *errand__signals_name(int number);
+
+/* ---- trace_file.c ----------------------------------------------------------------------------- */
+typedef struct errand__trace_file {
+    FILE *file; /* NULL = no trace was asked for */
+    const char *path;
+} errand__trace_file;
+/* false = it cannot be written; a message said why. */
+bool errand__trace_file_init(errand__trace_file *trace, const char *path);
+void errand__trace_file_step(errand__trace_file *trace, const errand_step *step);
+/* false = not everything was written; a message said so. */
+bool errand__trace_file_fini(errand__trace_file *trace);
+
+/* ---- bar.c: the progress bar of a terminal ------------------------------------------------------ */
+/* Shows a bar below everything else while a run is long, if standard error is a terminal; does
+ * nothing otherwise.  Must come before the lua_State: io.stdout is made of stdout then. */
+void errand__bar_start(bool with_clock);
+void errand__bar_stop(void);
+/* Counts: one more operation was submitted; one more is done, and what it was. */
+void errand__bar_submitted(void);
+void errand__bar_done(const char *name, const char *subject);
+/* Takes the bar off the screen.  Thread: [signal]. */
+void errand__bar_wipe(void);
+
+/* ---- progress.c: completions as they are drained -------------------------------------------------- */
+typedef struct errand__progress {
+    bool quiet, seeded;
+    uint64_t start_ns; /* CLOCK_MONOTONIC at the start; 0 in seeded orders */
+    uint64_t drained, late;
+    uint64_t outcomes[6]; /* by errand_outcome */
+    uint64_t contents;    /* the digest of arrival order */
+} errand__progress;
+void errand__progress_init(errand__progress *progress, const errand__options *options);
+/* An errand_lua_event_fn; arg is the progress. */
+void errand__progress_event(void *arg, const errand_lua_event *event);
+/* Writes text with its control characters escaped, so that no name can forge a line. */
+void errand__progress_text(FILE *file, const char *text);
+
+/* ---- report.c: the end of a run ----------------------------------------------------------------------- */
+/* Prints summary, digest, accounts and what went wrong.  Returns the exit code. */
+int errand__report_print(const errand__options *options, const errand__progress *progress,
+                         const errand_lua_result *result);
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* progress: a line for each completion as it is drained, and what the end says about them.
+ *
+ * Design notes.  A line holds what the same seed makes the same: virtual time, outcome, name,
+ * subject, detail.  In arrival order the time is real, counted from the start.
+ * The digest of arrival order is a sum over completions of a hash of their contents, so that it
+ * does not depend on their order.  Late ones are left out: whether a cancelled command had begun
+ * is a matter of real time. */
+#include "program.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+void
+errand__progress_init(errand__progress *progress, const errand__options *options)
+{
+    memset(progress, 0, sizeof *progress);
+    progress->quiet = options->quiet;
+    progress->seeded = options->order != ERRAND_ORDER_ARRIVAL;
+    if (!progress->seeded)
+        progress->start_ns = errand_deadline_in(0);
+}
+
+void
+errand__progress_text(FILE *file, const char *text)
+{
+    for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0'; byte++) {
+        if (*byte < 0x20 || *byte == 0x7F)
+            fprintf(file, "\\x%02x", *byte);
+        else
+            fputc(*byte, file);
+    }
+}
+
+/* FNV-1a over a text and its end, so that "a", "b" and "ab", "" differ. */
+static uint64_t
+hash_text(uint64_t hash, const char *text)
+{
+    const unsigned char *byte = (const unsigned char *)text;
+    do {
+        hash = (hash ^ *byte) * 0x100000001B3U;
+    } while (*byte++ != '\0');
+    return hash;
+}
+
+static uint64_t
+hash_event(const errand_lua_event *event)
+{
+    uint64_t hash = 0xCBF29CE484222325U;
+    hash = hash_text(hash, event->name);
+    hash = hash_text(hash, event->subject);
+    hash = hash_text(hash, event->outcome);
+    hash = hash_text(hash, event->detail);
+    /* Spread, because the hashes are summed. */
+    hash = (hash ^ (hash >> 33)) * 0xFF51AFD7ED558CCDU;
+    hash = (hash ^ (hash >> 33)) * 0xC4CEB9FE1A85EC53U;
+    return hash ^ (hash >> 33);
+}
+
+static void
+print_event(const errand__progress *progress, const errand_lua_event *event)
+{
+    uint64_t end = event->completion->t_end_ns;
+    uint64_t ns = end > progress->start_ns ? end - progress->start_ns : 0;
+    printf("%4" PRIu64 ".%06" PRIu64 "  %-9s  %s", ns / 1000000000U,
+           ns % 1000000000U / 1000U, event->outcome, event->name);
+    if (event->subject[0] != '\0') {
+        putchar(' ');
+        errand__progress_text(stdout, event->subject);
+    }
+    if (event->late)
+        fputs(" (late)", stdout);
+    if (event->detail[0] != '\0') {
+        fputs(": ", stdout);
+        errand__progress_text(stdout, event->detail);
+    }
+    putchar('\n');
+    if (ferror(stdout))
+        errand__signals_output_lost(errno);
+}
+
+void
+errand__progress_event(void *arg, const errand_lua_event *event)
+{
+    errand__progress *progress = arg;
+    errand_outcome outcome = event->completion->outcome;
+    progress->drained++;
+    progress->late += event->late;
+    if (outcome >= 1 && outcome <= 5)
+        progress->outcomes[outcome]++;
+    if (!event->late)
+        progress->contents += hash_event(event);
+    if (!progress->quiet)
+        print_event(progress, event);
+    errand__bar_done(event->name, event->subject);
+}

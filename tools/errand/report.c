@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* report: the end of a run: summary, digest, accounts, and what went wrong.
+ *
+ * Design notes.  Standard output gets nothing of real time in seeded orders.  What went wrong and
+ * the closing report of a stopped run go to standard error, in every mode. */
+#include "program.h"
+#include <inttypes.h>
+#include <string.h>
+
+static void
+print_summary(const errand__options *options, const errand__progress *progress,
+              const errand_lua_result *result)
+{
+    const uint64_t *n = progress->outcomes;
+    printf("summary: %" PRIu64 " completions: %" PRIu64 " completed, %" PRIu64
+           " failed, %" PRIu64 " cancelled, %" PRIu64 " panicked, %" PRIu64
+           " crashed; %" PRIu64 " late; ",
+           progress->drained, n[ERRAND_COMPLETED], n[ERRAND_FAILED], n[ERRAND_CANCELLED],
+           n[ERRAND_PANICKED], n[ERRAND_CRASHED], progress->late);
+    printf("%" PRIu64 ".%06" PRIu64 " s%s\n", result->elapsed_ns / 1000000000U,
+           result->elapsed_ns % 1000000000U / 1000U,
+           options->order == ERRAND_ORDER_ARRIVAL ? "" : " of virtual time");
+    uint64_t digest =
+        options->order == ERRAND_ORDER_ARRIVAL ? progress->contents : result->digest;
+    printf("digest: %016" PRIx64 "\n", digest);
+}
+
+static void
+print_accounts(const errand_lua_result *result)
+{
+    const errand_snapshot *all = &result->report.accounts;
+    printf("accounts: accepted %" PRIu64 " = queued %" PRIu64 " + running %" PRIu64
+           " + undrained %" PRIu64 " + drained %" PRIu64 " + undeliverable %" PRIu64 "\n",
+           all->accepted, all->queued, all->running, all->undrained, all->drained,
+           all->undeliverable);
+    printf("accounts: drained %" PRIu64 " = resumed %" PRIu64 " + late %" PRIu64
+           " + reaped %" PRIu64 "\n",
+           all->drained, all->resumed, all->late, all->reaped);
+    printf("accounts: completed %" PRIu64 ", failed %" PRIu64 ", cancelled %" PRIu64
+           ", panicked %" PRIu64 ", crashed %" PRIu64 "\n",
+           all->completed, all->failed, all->cancelled, all->panicked, all->crashed);
+    for (int code = 1; code < ERRAND_CODES; code++) {
+        if (all->codes[code] != 0)
+            printf("accounts: code %s %" PRIu64 "\n", errand_code_name((errand_code)code),
+                   all->codes[code]);
+    }
+}
+
+static void
+print_report(const errand_report *report)
+{
+    errand__help_problem(
+        "report: accepted %" PRIu64 ", drained %" PRIu64 ", undeliverable %" PRIu64
+        "; left: waits %" PRIu64 ", tasks %" PRIu64 ", running %" PRIu64 ", held %" PRIu64
+        ", posts %" PRIu64 "; %s",
+        report->accounts.accepted, report->accounts.drained, report->undeliverable,
+        report->live_waits, report->live_tasks, report->running, report->held,
+        report->posts_dropped, report->clean ? "clean" : "not clean");
+}
+
+static int
+exit_code(const errand_lua_result *result)
+{
+    static const errand__exit codes[] = {
+        [ERRAND_LUA_OK] = ERRAND__EXIT_GOOD,
+        [ERRAND_LUA_SCRIPT_ERROR] = ERRAND__EXIT_SCRIPT,
+        [ERRAND_LUA_STALL] = ERRAND__EXIT_STALL,
+        [ERRAND_LUA_DEADLINE] = ERRAND__EXIT_DEADLINE,
+        [ERRAND_LUA_STOPPED] = ERRAND__EXIT_SIGNAL,
+        [ERRAND_LUA_REFUSED] = ERRAND__EXIT_REFUSED,
+    };
+    int signal_number = errand__signals_first();
+    if (result->kind != ERRAND_LUA_OK && signal_number != 0)
+        return ERRAND__EXIT_SIGNAL + signal_number;
+    if (result->kind == ERRAND_LUA_STOPPED)
+        return ERRAND__EXIT_OUTPUT;
+    return (int)codes[result->kind];
+}
+
+static void
+print_problem(const errand__options *options, const errand_lua_result *result)
+{
+    static const char *const mends[] = {
+        [ERRAND_LUA_STALL] = "\nwake, cancel or end one of them, or give one a timeout",
+        [ERRAND_LUA_DEADLINE] = "; raise --deadline, or make the work smaller",
+        [ERRAND_LUA_REFUSED] = "",
+    };
+    const char *text = result->message != NULL ? result->message : "it did not end well";
+    int error = errand__signals_output_error();
+    if (result->kind == ERRAND_LUA_STOPPED && error != 0)
+        errand__help_problem("stopped: standard output cannot be written: %s",
+                             strerror(error));
+    else if (result->kind == ERRAND_LUA_STOPPED)
+        errand__help_problem("%s by %s", text,
+                             errand__signals_name(errand__signals_first()));
+    else if (result->kind == ERRAND_LUA_SCRIPT_ERROR)
+        errand__help_problem("%s", text);
+    else
+        errand__help_problem("%s%s", text, mends[result->kind]);
+    if (options->quiet && options->order != ERRAND_ORDER_ARRIVAL)
+        errand__help_problem("the seed was %" PRIu64, result->seed);
+}
+
+int
+errand__report_print(const errand__options *options, const errand__progress *progress,
+                     const errand_lua_result *result)
+{
+    bool begun = result->kind != ERRAND_LUA_REFUSED;
+    if (begun && !options->quiet)
+        print_summary(options, progress, result);
+    if (begun && options->stats)
+        print_accounts(result);
+    fflush(stdout);
+    if (result->kind != ERRAND_LUA_OK)
+        print_problem(options, result);
+    if (begun && (errand__signals_first() != 0 || !result->report.clean))
+        print_report(&result->report);
+    return exit_code(result);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* run: one script from its text to its report.
+ *
+ * Design notes.  Everything that can raise for want of memory runs in one protected call.  The bar
+ * comes before the lua_State, and stops before the report is printed. */
+#include "program.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <lauxlib.h>
+#include <lualib.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct run_state {
+    const errand__options *options;
+    const errand__script *script;
+    errand__trace_file trace;
+    errand__progress progress;
+    errand_lua_options lua;
+    errand_lua_result result;
+    bool loaded; /* the script is Lua */
+} run_state;
+
+static uint64_t
+draw_seed(void)
+{
+    uint64_t seed = 0;
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        seed = (uint64_t)now.tv_sec * 1000000007U ^ (uint64_t)now.tv_nsec;
+    }
+    return seed;
+}
+
+static void
+on_step(void *arg, const errand_step *step)
+{
+    run_state *state = arg;
+    if (step->kind == ERRAND_STEP_SUBMIT)
+        errand__bar_submitted();
+    errand__trace_file_step(&state->trace, step);
+}
+
+static void
+fill_lua_options(run_state *state)
+{
+    const errand__options *options = state->options;
+    state->lua = (errand_lua_options)ERRAND_LUA_OPTIONS_INIT;
+    state->lua.order = options->order;
+    state->lua.has_seed = true;
+    state->lua.seed = options->has_seed ? options->seed : draw_seed();
+    state->lua.workers = options->workers;
+    state->lua.deadline_ns = options->deadline_ns;
+    state->lua.held_stop = errand__signals_install();
+    state->lua.on_completion = errand__progress_event;
+    state->lua.held_on_completion_arg = &state->progress;
+    state->lua.trace = on_step;
+    state->lua.held_trace_arg = state;
+    state->lua.argc = options->argc;
+    state->lua.argv = (const char *const *)options->argv;
+    if (!options->has_seed && !options->quiet)
+        fprintf(stderr,
+                "errand: seed %" PRIu64 " (drawn; --seed %" PRIu64 " repeats it)\n",
+                state->lua.seed, state->lua.seed);
+}
+
+/* arg, as the stand-alone interpreter has it. */
+static void
+set_arguments(lua_State *L, const errand__options *options)
+{
+    lua_createtable(L, options->argc, 1);
+    lua_pushstring(L, options->script != NULL ? options->script : "tour");
+    lua_rawseti(L, -2, 0);
+    for (int i = 0; i < options->argc; i++) {
+        lua_pushstring(L, options->argv[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setglobal(L, "arg");
+}
+
+/* Index 1 is the state.  Raises for want of memory only, and with what Lua says about a script
+ * that is no Lua. */
+static int
+run_protected(lua_State *L)
+{
+    run_state *state = lua_touserdata(L, 1);
+    luaL_openlibs(L);
+    luaL_requiref(L, "errand", luaopen_errand, 0);
+    errand__jobs_register(L);
+    set_arguments(L, state->options);
+    lua_settop(L, 0);
+    const errand__script *script = state->script;
+    if (luaL_loadbufferx(L, script->text, script->size, script->chunk, "t") != LUA_OK)
+        return lua_error(L);
+    state->loaded = true;
+    fill_lua_options(state);
+    errand__progress_init(&state->progress, state->options);
+    errand_lua_run(L, 0, &state->lua, &state->result);
+    return 0;
+}
+
+static int
+run_in_state(run_state *state)
+{
+    errand__bar_start(state->options->order == ERRAND_ORDER_ARRIVAL);
+    lua_State *L = luaL_newstate();
+    if (L == NULL) {
+        errand__bar_stop();
+        errand__help_problem("memory ran out before the script could be loaded");
+        return ERRAND__EXIT_REFUSED;
+    }
+    lua_pushcfunction(L, run_protected);
+    lua_pushlightuserdata(L, state);
+    bool good = lua_pcall(L, 1, 0, 0) == LUA_OK;
+    errand__bar_stop();
+    int code;
+    if (good) {
+        code = errand__report_print(state->options, &state->progress, &state->result);
+        errand_lua_result_fini(&state->result);
+    } else {
+        const char *text = lua_tostring(L, -1);
+        errand__help_problem("%s", text != NULL ? text : "memory ran out");
+        code = state->loaded ? ERRAND__EXIT_REFUSED : ERRAND__EXIT_SCRIPT;
+    }
+    lua_close(L);
+    return code;
+}
+
+/* The code, or another one if standard output did not take everything. */
+static int
+output_code(int code)
+{
+    int error = errand__signals_output_error();
+    bool said = error != 0;
+    errno = 0;
+    if (!said && (fflush(stdout) != 0 || ferror(stdout)))
+        error = errno != 0 ? errno : EIO;
+    if (error == 0 || code > ERRAND__EXIT_SIGNAL)
+        return code;
+    if (error == EPIPE)
+        return ERRAND__EXIT_SIGNAL + SIGPIPE;
+    if (!said || code == ERRAND__EXIT_GOOD)
+        errand__help_problem("standard output could not be written: %s", strerror(error));
+    return ERRAND__EXIT_OUTPUT;
+}
+
+int
+errand__run_script(const errand__options *options)
+{
+    errand__script script;
+    run_state state = {.options = options, .script = &script};
+    if (!errand__script_init(&script, options))
+        return ERRAND__EXIT_SCRIPT;
+    int code = ERRAND__EXIT_USAGE;
+    /* The trace's path counts from where the program was started. */
+    if (!errand__trace_file_init(&state.trace, options->trace_path))
+        goto out;
+    if (options->tree != NULL && chdir(options->tree) != 0) {
+        errand__help_problem("--tree %s: %s: give a folder", options->tree,
+                             strerror(errno));
+        goto out;
+    }
+    code = run_in_state(&state);
+    code = output_code(code);
+out:
+    if (!errand__trace_file_fini(&state.trace) && code == ERRAND__EXIT_GOOD)
+        code = ERRAND__EXIT_OUTPUT;
+    errand__script_fini(&script);
+    return code;
+}
