@@ -194,6 +194,10 @@ errand__worker_gather(errand__worker *worker)
         wanted = EXPLORED;
     }
     count = errand__queue_count(queue);
+    if (count == 0 && wanted > EXPLORED) { /* a stream: let it come */
+        pause_for(worker->pool->gather_cycles / 2);
+        count = errand__queue_count(queue);
+    }
     if (count == 0 || count >= ERRAND__GROUP_MAX)
         return;
     count = gather_until(worker->pool, queue, count, wanted);
