@@ -19,6 +19,9 @@ function(errand_describe_sources target)
     target_link_libraries(${target} PRIVATE
         $<BUILD_INTERFACE:errand_warnings> $<BUILD_INTERFACE:errand_sanitize>)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    # Fields that were just stored one by one must not be loaded in pairs: the processor cannot
+    # forward such a load from its store buffer and waits until that has drained.
+    target_compile_options(${target} PRIVATE -fno-tree-slp-vectorize)
 endfunction()
 
 function(errand_describe_library target)

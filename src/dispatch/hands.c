@@ -143,9 +143,11 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         return;
     }
     record->payload = job->payload;
-    record->job_code = job_code;
-    record->sys_errno = job->sys_errno;
-    record->details = errand__details_join(job->follows, job->failure);
+    if (job_code != 0 || job->sys_errno != 0 || job->follows != 0 || job->failure != NULL) {
+        record->job_code = job_code; /* arming cleared them; the line is the owner's */
+        record->sys_errno = job->sys_errno;
+        record->details = errand__details_join(job->follows, job->failure);
+    }
     stamp_times(job, record);
     errand__settle(job->block, record, job->cell, &hands->owes_ring);
 }

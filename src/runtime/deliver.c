@@ -229,8 +229,8 @@ errand__follows_run(errand_runtime *runtime)
         runtime->follow_first = follow->next;
         if (status != ERRAND_OK)
             errand__leak_count(runtime, errand__spec_drop(&spec));
-        else if (lease->executor->ops->flush != NULL && !errand__seeded(runtime))
-            lease->executor->ops->flush(lease);
+        else
+            errand__flush(lease);
         errand__mem_free(NULL, follow, sizeof *follow);
     }
 }

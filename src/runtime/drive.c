@@ -129,6 +129,7 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
         errand__turn_seeded(runtime, turn);
     else
         rotate(runtime, turn);
+    errand__flush_all(runtime);
     runtime->driving = false;
     conclude(runtime, turn);
     if (runtime->fd_wanted)

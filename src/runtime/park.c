@@ -110,6 +110,7 @@ errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
             errand__order_advance(runtime, deadline_ns);
             return ERRAND_OK; /* something is due now, or the deadline passed */
         }
+        errand__flush_all(runtime); /* inside a handler */
         errand__inbox_park(runtime->block,
                            deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now);
     }

@@ -227,6 +227,7 @@ errand_runtime_unwound(errand_runtime *runtime)
     ERRAND_REQUIRE_ARG(runtime->draining || runtime->driving, ERRAND_EMISUSE,
                        "no drain or drive is in progress");
     runtime->draining = runtime->driving = false;
+    errand__flush_all(runtime);
     errand__scheduler_unwound(&runtime->scheduler);
     errand__visit_finish(runtime);
     return ERRAND_OK;

@@ -62,6 +62,7 @@ struct errand_runtime {
     /* Owner thread only. */
     bool closed, closing;   /* closing: nothing new is admitted */
     bool draining, driving; /* in progress: EBUSY; left by a longjmp: until unwound */
+    bool unflushed;         /* a lease has submits whose flush was put off */
     bool fd_wanted;
     errand__registrar registrar;
     errand__scheduler scheduler;
@@ -154,6 +155,11 @@ void errand__order_queue(errand_runtime *runtime, errand__record *record,
 errand_status errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
                             errand__resume *resume, errand_task *task,
                             errand_identity *out_identity);
+
+/* Every submit is followed by a flush of its lease: at once, or inside a drain or turn at its end,
+ * all of them together (flush_all; before a wait inside one too). */
+void errand__flush(errand_lease *lease);
+void errand__flush_all(errand_runtime *runtime);
 
 /* names.c */
 bool errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec);

@@ -79,6 +79,7 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
                 lease->executor->ops->step(
                     lease); /* woken async jobs of a manual executor */
         }
+        errand__flush_all(runtime);
         if (errand__inbox_empty(runtime->block))
             errand__inbox_park(runtime->block, deadline_ns - now < UINT64_C(10000000)
                                                    ? deadline_ns - now

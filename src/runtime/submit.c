@@ -137,11 +137,34 @@ submit_one(errand_lease *lease, errand_submission *take_submission, const char *
     return status;
 }
 
-static void
-flush(errand_lease *lease)
+void
+errand__flush(errand_lease *lease)
 {
-    if (lease->executor->ops->flush != NULL && !errand__seeded(lease->runtime))
+    errand_runtime *runtime = lease->runtime;
+
+    if (lease->executor->ops->flush == NULL || errand__seeded(runtime))
+        return;
+    if (runtime->draining || runtime->driving)
+        lease->unflushed = runtime->unflushed = true;
+    else
         lease->executor->ops->flush(lease);
+}
+
+void
+errand__flush_all(errand_runtime *runtime)
+{
+    uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
+
+    if (!runtime->unflushed)
+        return;
+    runtime->unflushed = false;
+    for (uint32_t i = 0; i < count; i++) {
+        errand_lease *lease = runtime->leases[i];
+
+        if (lease->unflushed && !lease->closed)
+            lease->executor->ops->flush(lease);
+        lease->unflushed = false;
+    }
 }
 
 errand_status
@@ -154,7 +177,7 @@ errand_submit(errand_lease *lease, errand_submission *take_submission)
     ERRAND_REQUIRE_ARG(take_submission != NULL, ERRAND_EINVAL, "take_submission is NULL");
     status = submit_one(lease, take_submission, __func__);
     if (status == ERRAND_OK)
-        flush(lease);
+        errand__flush(lease);
     return status;
 }
 
@@ -174,7 +197,7 @@ errand_submit_many(errand_lease *lease, errand_submission *take_submissions, siz
         accepted += status == ERRAND_OK;
     }
     if (accepted > 0)
-        flush(lease);
+        errand__flush(lease);
     if (out_accepted != NULL)
         *out_accepted = accepted;
     return status;
@@ -228,6 +251,6 @@ errand_start(errand_lease *lease, const errand_spec *spec, void *wait,
         return errand__misuse(ERRAND_EINVAL, __func__, text);
     status = errand__start(lease, spec, wait, NULL, NULL, out_identity);
     if (status == ERRAND_OK)
-        flush(lease);
+        errand__flush(lease);
     return status;
 }

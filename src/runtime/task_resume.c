@@ -45,8 +45,7 @@ errand_task_await(errand_task *task, errand_lease *lease, const errand_spec *spe
     }
     errand__task_wait_operation(task, resume, identity.wait, identity.generation,
                                 limit_ns);
-    if (lease->executor->ops->flush != NULL && !errand__seeded(runtime))
-        lease->executor->ops->flush(lease);
+    errand__flush(lease);
     if (out_identity != NULL)
         *out_identity = identity;
     return ERRAND_OK;

@@ -30,10 +30,8 @@ struct errand_lease {
     uint8_t index;   /* in its runtime */
     bool is_virtual; /* seeded order: jobs are handed over one at a time and waited for */
     uint64_t epoch;  /* attachment epoch, process-wide counter */
-    /* Owner thread only. */
-    uint64_t owed;         /* accepted - drained */
-    uint64_t ready;        /* bit 3 * lane + priority: ops->ready answered OK for it */
-    bool closed, refusing; /* detached; being shut: nothing new is admitted */
+    /* Cells: [0] the owner's, [1 ..] the executor's workers'. */
+    errand__cell *cells;
     /* refs: its runtime, and every worker while it holds work of it.
      * Writers, Readers: whoever holds or lets.
      * Order: acquire-release.  Pairs: lease-refs.
@@ -47,8 +45,11 @@ struct errand_lease {
     _Alignas(ERRAND_LINE) _Atomic uint64_t accepted;
     _Atomic uint64_t drained;
     _Atomic uint64_t undeliverable;
-    /* Cells: [0] the owner's, [1 ..] the executor's workers'. */
-    errand__cell *cells;
+    /* Owner thread only. */
+    uint64_t owed;         /* accepted - drained */
+    uint64_t ready;        /* bit 3 * lane + priority: ops->ready answered OK for it */
+    bool closed, refusing; /* detached; being shut: nothing new is admitted */
+    bool unflushed;        /* submitted to since the last flush */
 };
 void errand__lease_hold(errand_lease *lease);
 void errand__lease_let(
@@ -64,9 +65,10 @@ struct errand__executor_ops {
     errand_status (*ready)(errand_lease *lease, const errand__record *record);
     /* May one more be submitted?  OK, ENOTHREAD, EFULL.  Owner; no allocation. */
     errand_status (*reserve)(errand_lease *lease, uint32_t count);
-    /* Owner.  The record is QUEUED; lane is resolved (never ERRAND_LANE_CLASS). */
+    /* Owner.  The record is QUEUED; lane is resolved (never ERRAND_LANE_CLASS).  A flush of the
+     * lease follows, at once or at the end of the drain or turn. */
     void (*submit)(errand_lease *lease, errand__record *record, uint32_t generation);
-    /* Several submits follow or have ended: wake workers now (NULL = nothing to do).  Owner. */
+    /* Several submits have ended: whoever has to be woken is (NULL = nothing to do).  Owner. */
     void (*flush)(errand_lease *lease);
     /* A queued operation of this lease was cancelled: an entry went stale.  Owner. */
     void (*stale)(errand_lease *lease, uint8_t lane, uint8_t priority);

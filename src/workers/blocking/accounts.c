@@ -223,7 +223,8 @@ errand__pool_snapshot(errand_executor *executor, errand_executor_snapshot *out)
 
     errand__lock_acquire(&pool->lock);
     out->workers = atomic_load_explicit(&pool->living, memory_order_relaxed);
-    out->idle = pool->sleeper_count + pool->seeker_count;
+    out->idle =
+        pool->sleeper_count + atomic_load_explicit(&pool->seekers, memory_order_relaxed);
     out->written_off = pool->lost_count;
     out->threads_refused = pool->refused;
     out->threads_started = pool->started;

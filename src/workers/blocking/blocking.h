@@ -36,13 +36,14 @@ typedef struct errand__ring {
     _Atomic uint64_t *stamps;
     /* tail: where the next entry goes.
      * Writers: owner.  Readers: workers.
-     * Order:   sequentially consistent store, then a load of the queue's open; workers that
-     *          are about to close the queue do the reverse; acquire elsewhere.
+     * Order:   release; at a flush a sequentially consistent step by 0, then a load of the
+     *          queue's open; workers that close the queue do the reverse; acquire elsewhere.
      * Pairs:   ring-tail.
      * Why:     the entry must be there, and of the two sides one must see the other. */
     _Alignas(ERRAND_LINE) _Atomic uint64_t tail;
     /* Owner thread only. */
     uint64_t room;  /* tail may grow to here before freed is looked at again */
+    uint64_t stamp; /* the newest */
     uint64_t stale; /* entries that were cancelled since the last sweep */
     /* head: the next entry to take.  freed: entries below it will not come back; head minus
      * what groups may still put back.
@@ -62,35 +63,46 @@ typedef enum errand__queue_state {
 } errand__queue_state;
 
 typedef struct errand__queue {
+    /* Immutable. */
+    errand__place *place;
+    uint8_t lane;
     /* open: is the state anything but CLOSED?
      * Writers: with the lock.  Readers: owner.
      * Order:   sequentially consistent, see tail.  Pairs: ring-tail.
      * Why:     see tail. */
     atomic_uint open;
-    /* cost: cycles per job, a moving mean; UNKNOWN at first.
+    /* quick: are its jobs short, as far as was measured?  Written when that changes.
      * Writers: with the lock.  Readers: owner.
      * Order:   relaxed.  Pairs: none.
      * Why:     an estimate. */
-    _Atomic uint32_t cost;
-    errand__place *place;
+    atomic_bool quick;
+    /* cost: cycles per job, a moving mean; UNKNOWN at first.
+     * Writers: with the lock.  Readers: owner, now and then.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     an estimate. */
+    _Alignas(ERRAND_LINE) _Atomic uint32_t cost;
+    /* Guarded by lock. */
+    uint8_t state;
+    uint8_t streak; /* starts since the last one of a lower priority */
     errand__link waiting;
-    uint8_t state, lane;
-    uint8_t streak;   /* starts since the last one of a lower priority */
-    uint16_t typical; /* four times the size of groups, a moving mean */
     errand__ring rings[ERRAND__RANKS];
 } errand__queue;
 
 struct errand__place {
+    /* Immutable; queues: set with the lock, by the owner, once. */
     errand__pool *pool;
     errand_lease *lease;
-    errand__link link;     /* in pool->active while mask is not 0 */
-    errand__link attached; /* in pool->places */
-    uint32_t mask;         /* lanes whose queue is OPEN */
+    errand__queue *queues[ERRAND_LANES];
+    struct errand__soft *soft; /* see accounts.c; like queues; NULL = no soft limits */
+    size_t soft_mapped;
+    /* Owner thread only. */
+    _Alignas(ERRAND_LINE) uint64_t unflushed; /* bit lane * 3 + rank: submitted to */
+    /* Guarded by lock. */
+    _Alignas(ERRAND_LINE) errand__link link; /* in pool->active while mask is not 0 */
+    errand__link attached;                   /* in pool->places */
+    uint32_t mask;                           /* lanes whose queue is OPEN */
     uint8_t next_lane;
     bool gone;
-    struct errand__soft *soft; /* see accounts.c; owner writes, NULL = no soft limits */
-    size_t soft_mapped;
-    errand__queue *queues[ERRAND_LANES]; /* set with the lock, by the owner */
 };
 
 /* What a group is made of.  The worker's own, but for stolen; entries, position and count do
@@ -125,6 +137,7 @@ typedef struct errand__worker {
     bool proven, ending;    /* it took work once; its last hook is called */
     errand_lease *outgoing; /* was held for an earlier group; to be let go */
     uint32_t seek_skips, seek_backoff;
+    uint32_t wanted, explore_in, explore_every; /* see errand__worker_gather */
     errand__group group;
     errand__hands hands;
     /* bell: 1 = do not sleep.
@@ -171,7 +184,7 @@ struct errand__pool {
     unsigned processors;
     uint64_t per_us; /* cycles */
     uint64_t quick_cycles, group_cycles, gather_cycles, soon_cycles, late_cycles;
-    /* idle: {watching : 1 | seekers : 16 | sleepers : 16}, bits 32, 16, 0.
+    /* idle: {watching : 1 | sleepers : 32}, bits 32, 0.
      * Writers: with the lock.  Readers: submitters.
      * Order:   relaxed.  Pairs: none.
      * Why:     a hint whether waking could help: a sleeper closed every queue it saw empty
@@ -187,11 +200,16 @@ struct errand__pool {
      * Order:   relaxed.  Pairs: none.
      * Why:     zero is looked at again with the lock. */
     _Atomic uint32_t living;
+    /* seekers: workers that look for work, were roused for it or start.
+     * Writers: with the lock.  Readers: submitters, if somebody sleeps.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     a hint. */
+    _Alignas(ERRAND_LINE) _Atomic uint32_t seekers;
     _Alignas(ERRAND_LINE) errand__lock lock;
     /* Guarded by lock. */
     bool closing;
     bool lanes_fixed; /* a lease was attached */
-    uint32_t active_count, sleeper_count, seeker_count, busy, grouped, lost_count;
+    uint32_t active_count, sleeper_count, busy, grouped, lost_count;
     uint32_t refused;    /* threads that were refused and not made since */
     uint64_t retry_ns;   /* not before this, unless nobody lives */
     uint64_t lost_since; /* since when nobody lives; 0 = somebody does */
@@ -249,6 +267,7 @@ errand__queue_count(const errand__queue *queue)
 errand_status errand__pool_ready(errand_lease *lease, const errand__record *record);
 void errand__pool_submit(errand_lease *lease, errand__record *record,
                          uint32_t generation);
+void errand__pool_flush(errand_lease *lease);
 void errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
 bool errand__entry_live(const errand_lease *lease, uint64_t entry);
 void errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count);

@@ -231,7 +231,8 @@ group_size(const errand__pool *pool, const errand__queue *queue, uint64_t availa
         return 1;
     uint64_t size = pool->group_cycles / (cost > 0 ? cost : 1);
     /* Jobs of some microseconds are shared with who else is looking. */
-    uint64_t sharers = 1 + pool->grouped + pool->seeker_count;
+    uint64_t sharers =
+        1 + pool->grouped + atomic_load_explicit(&pool->seekers, memory_order_relaxed);
     uint64_t share = (available + sharers - 1) / sharers;
     if (size > share && share * cost > pool->group_cycles / 4)
         size = share;
@@ -279,7 +280,6 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
     }
     queue->streak =
         chosen.contended && !chosen.aged ? (uint8_t)(queue->streak + size) : 0;
-    queue->typical = (uint16_t)(queue->typical + size - queue->typical / 4);
     errand__ring_take_locked(chosen.ring, group, size);
     if (group->lease != lease) {
         errand__lease_hold(lease);
@@ -289,8 +289,7 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
     group->queue = queue;
     group->active = true;
     group->stolen = false;
-    group->quick =
-        atomic_load_explicit(&queue->cost, memory_order_relaxed) <= pool->quick_cycles;
+    group->quick = atomic_load_explicit(&queue->quick, memory_order_relaxed);
     group->next = group->started = 0;
     group->serial = ++pool->serial;
     /* Pairs: worker-progress */
@@ -305,7 +304,8 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
 /* ---- after the jobs ----------------------------------------------------------------------------- */
 
 static void
-update_cost(errand__queue *queue, uint64_t cycles, uint32_t started)
+update_cost(const errand__pool *pool, errand__queue *queue, uint64_t cycles,
+            uint32_t started)
 {
     int64_t old = atomic_load_explicit(&queue->cost, memory_order_relaxed);
     int64_t mean = (int64_t)(cycles / started);
@@ -319,6 +319,9 @@ update_cost(errand__queue *queue, uint64_t cycles, uint32_t started)
         cost = old + (mean - old) / 4;
     if (cost != old)
         atomic_store_explicit(&queue->cost, (uint32_t)cost, memory_order_relaxed);
+    bool quick = cost <= (int64_t)pool->quick_cycles;
+    if (atomic_load_explicit(&queue->quick, memory_order_relaxed) != quick)
+        atomic_store_explicit(&queue->quick, quick, memory_order_relaxed);
 }
 
 void
@@ -354,7 +357,7 @@ errand__group_end_locked(errand__pool *pool, errand__worker *worker)
             errand__queue_open_locked(pool, queue);
     }
     if (group->started > 0)
-        update_cost(queue, worker->hands.cycles - group->start, group->started);
+        update_cost(pool, queue, worker->hands.cycles - group->start, group->started);
     errand__group_leave_locked(pool, worker);
 }
 

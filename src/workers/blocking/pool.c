@@ -29,7 +29,7 @@ static errand_status
 pool_attach(errand_executor *executor, errand_lease *lease)
 {
     errand__pool *pool = errand__pool_of(executor);
-    errand__place *place = errand__mem_alloc(NULL, sizeof *place);
+    errand__place *place = errand__mem_map(sizeof *place);
 
     if (place == NULL)
         return ERRAND_ENOMEM;
@@ -71,7 +71,7 @@ pool_forget(errand_lease *lease)
             errand__mem_unmap(queue, sizeof *queue);
     }
     errand__soft_unmap(place);
-    errand__mem_free(NULL, place, sizeof *place);
+    errand__mem_unmap(place, sizeof *place);
 }
 
 static errand_status
@@ -139,6 +139,7 @@ static const errand__executor_ops pool_ops = {
     .ready = errand__pool_ready,
     .reserve = errand__pool_reserve,
     .submit = errand__pool_submit,
+    .flush = errand__pool_flush,
     .stale = errand__pool_stale,
     .write_off = errand__pool_write_off,
     .detach = pool_detach,

@@ -13,16 +13,21 @@
  *   leaves live entries alone: then there is room.
  * - A sweep moves live entries towards the tail, which does not move: the owner sweeps, so
  *   nothing is published meanwhile.
- * - The store of the tail and the load of open, and in the worker the store of open and the
- *   load of the tail, are sequentially consistent: one of the two sides sees the other. */
+ * - The flush that follows submits steps the tail by nothing and looks at open, a worker that
+ *   closes a queue stores open and looks at the tail, all sequentially consistent: one of the
+ *   two sides sees the other.  A submit itself looks too, so that nothing waits for its flush
+ *   but in the moment in which a queue is being closed.
+ * - A stamp stands for 8 entries and is written when it is 4 us old: a store in eight. */
 #include "workers/blocking/blocking.h"
 
 #define SWEEP_LEAST 1024
+#define STAMPED     (1U << ERRAND__STAMP_SHIFT)
+#define STAMP_NS    4096 /* how much newer an entry is than the stamp it goes by */
 
 static const uint8_t rank_of[] = {1, 0, 2}; /* of priorities: normal, high, low */
 
 static void consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
-                            uint64_t tail, uint64_t idle);
+                            uint64_t tail);
 static void make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring);
 static void sweep_locked(const errand_lease *lease, errand__ring *ring);
 
@@ -70,12 +75,14 @@ errand__pool_ready(errand_lease *lease, const errand__record *record)
     uint8_t lane = errand__lane_of(record);
     uint8_t rank = rank_of[record->priority];
 
-    if (lane >= ERRAND_LANES || place->pool->lanes[lane].limit == 0)
+    if (lane >= ERRAND_LANES)
         return ERRAND_EINVAL;
     errand__queue *queue = place->queues[lane];
     bool ready = queue != NULL && queue->rings[rank].entries != NULL;
     if (ready && (record->extra == NULL || record->extra->soft_ns == 0))
         return ERRAND_OK;
+    if (place->pool->lanes[lane].limit == 0)
+        return ERRAND_EINVAL;
     errand__queue *made = NULL;
     if (queue == NULL) {
         made = queue = errand__mem_map(sizeof *queue);
@@ -83,7 +90,6 @@ errand__pool_ready(errand_lease *lease, const errand__record *record)
             return ERRAND_ENOMEM;
         queue->place = place;
         queue->lane = lane;
-        queue->typical = 1;
         atomic_store_explicit(&queue->cost, ERRAND__COST_UNKNOWN, memory_order_relaxed);
     }
     errand__ring *ring = &queue->rings[rank];
@@ -106,27 +112,47 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
 {
     errand__place *place = lease->impl;
     errand__queue *queue = place->queues[record->lane];
-    errand__ring *ring = &queue->rings[rank_of[record->priority]];
+    unsigned rank = rank_of[record->priority];
+    errand__ring *ring = &queue->rings[rank];
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     uint64_t at = tail & (ring->capacity - 1);
 
     if (__builtin_expect(tail == ring->room, 0))
         make_room(place->pool, lease, ring);
     ring->entries[at] = errand__entry_make(generation, record->slot);
-    if (!lease->is_virtual)
-        atomic_store_explicit(&ring->stamps[at >> ERRAND__STAMP_SHIFT], record->t_submit,
+    if (!lease->is_virtual &&
+        (at % STAMPED == 0 || record->t_submit - ring->stamp > STAMP_NS)) {
+        ring->stamp = record->t_submit;
+        atomic_store_explicit(&ring->stamps[at / STAMPED], ring->stamp,
                               memory_order_relaxed);
+    }
     if (__builtin_expect(place->soft != NULL, 0))
         errand__soft_note(place, record, generation);
-    /* Pairs: ring-tail (also the next line) */
-    atomic_store_explicit(&ring->tail, tail + 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&queue->open, memory_order_seq_cst) == 0) {
+    place->unflushed |= UINT64_C(1) << (queue->lane * ERRAND__RANKS + rank);
+    /* Pairs: ring-tail */
+    atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+    if (atomic_load_explicit(&queue->open, memory_order_relaxed) == 0)
         errand__pool_announce(place->pool, queue);
-        return;
+    else
+        consider_waking(place->pool, queue, ring, tail + 1);
+}
+
+void
+errand__pool_flush(errand_lease *lease)
+{
+    errand__place *place = lease->impl;
+    uint64_t unflushed = place->unflushed;
+
+    place->unflushed = 0;
+    for (; unflushed != 0; unflushed &= unflushed - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(unflushed);
+        errand__queue *queue = place->queues[bit / ERRAND__RANKS];
+        /* Pairs: ring-tail (also the next one) */
+        atomic_fetch_add_explicit(&queue->rings[bit % ERRAND__RANKS].tail, 0,
+                                  memory_order_seq_cst);
+        if (atomic_load_explicit(&queue->open, memory_order_seq_cst) == 0)
+            errand__pool_announce(place->pool, queue);
     }
-    uint64_t idle = atomic_load_explicit(&place->pool->idle, memory_order_relaxed);
-    if ((idle & 0xffff) != 0)
-        consider_waking(place->pool, queue, ring, tail + 1, idle);
 }
 
 /* Somebody sleeps, and somebody is or was awake for this queue.  Short jobs: those awake come
@@ -134,15 +160,18 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
  * at all.  Long ones: each that no seeking worker will take gets a worker. */
 static void
 consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
-                uint64_t tail, uint64_t idle)
+                uint64_t tail)
 {
-    uint32_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
-    uint64_t seekers = idle >> 16 & 0xffff;
+    uint64_t idle = atomic_load_explicit(&pool->idle, memory_order_relaxed);
 
-    if (cost <= pool->quick_cycles && idle >> 32 != 0) {
-        if ((tail & 15) != 0 || seekers != 0)
+    if ((uint32_t)idle == 0)
+        return;
+    uint32_t seekers = atomic_load_explicit(&pool->seekers, memory_order_relaxed);
+    if (idle >> 32 != 0 && atomic_load_explicit(&queue->quick, memory_order_relaxed)) {
+        if (tail % 16 != 0 || seekers != 0)
             return;
         uint64_t left = tail - atomic_load_explicit(&ring->head, memory_order_relaxed);
+        uint64_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
         if (left > tail || left * cost < pool->soon_cycles)
             return;
     } else if (tail - atomic_load_explicit(&ring->head, memory_order_relaxed) <=

@@ -15,9 +15,10 @@
  * - More workers than processors lose on short jobs: a further one is roused when what is
  *   queued would take those awake some time, soon if a processor is free, late if not; and
  *   one that meets a lull lies down, never the last.
- * - A worker that has been taking large groups waits half a microsecond for the next group to
- *   gather, so that it does not follow the producer one by one; on one processor it yields
- *   instead.  With one job in flight groups are small, and it never waits. */
+ * - A worker that is faster than the producer would follow it one by one, each line of memory
+ *   going to and fro.  So it waits until some entries have gathered, as long as they keep
+ *   coming, and learns how many that may be: one more after each success, fewer when they stop
+ *   coming.  With one job in flight it wants one, and tries more once in a thousand jobs. */
 #include <sched.h>
 #include "workers/blocking/blocking.h"
 
@@ -26,15 +27,18 @@
 #define SEEK_MOST_US  75 /* longer than it takes to wake the other side */
 #define SEEK_LEAST_US 2
 #define SKIPS_MOST    64
-#define GATHER_FROM   (4 * 4) /* typical: groups of four */
+#define GATHER_MOST   48
+#define GATHER_PAUSES 6  /* between looks: each look takes the line from the producer */
+#define EXPLORED      4  /* how many are wanted when that is tried */
+#define EXPLORE_FIRST 16 /* groups between tries */
+#define EXPLORE_LAST  1024
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
 void
 errand__pool_publish_locked(errand__pool *pool)
 {
-    uint64_t idle = (uint64_t)(pool->watcher != NULL) << 32 |
-                    (uint64_t)pool->seeker_count << 16 | pool->sleeper_count;
+    uint64_t idle = (uint64_t)(pool->watcher != NULL) << 32 | pool->sleeper_count;
 
     if (atomic_load_explicit(&pool->idle, memory_order_relaxed) != idle)
         atomic_store_explicit(&pool->idle, idle, memory_order_relaxed);
@@ -53,7 +57,7 @@ errand__worker_rouse_locked(errand__pool *pool)
     worker->sleeping = false;
     worker->seeking = true;
     pool->sleeper_count--;
-    pool->seeker_count++;
+    atomic_fetch_add_explicit(&pool->seekers, 1, memory_order_relaxed);
     if (pool->watcher == worker)
         pool->watcher = NULL;
     atomic_store_explicit(&worker->bell, 1,
@@ -78,12 +82,11 @@ errand__pool_announce(errand__pool *pool, errand__queue *queue)
     errand__queue_open_locked(pool, queue);
     if (queue->state == ERRAND__QUEUE_OPEN && pool->sleeper_count > 0) {
         uint64_t left = errand__queue_count(queue);
-        uint32_t cost = atomic_load_explicit(&queue->cost, memory_order_relaxed);
-        bool quick = cost <= pool->quick_cycles &&
-                     pool->grouped + pool->seeker_count > 0 && pool->watcher != NULL;
-        if (quick
-                ? pool->seeker_count == 0 && errand__pool_behind_locked(pool, queue, left)
-                : left > pool->seeker_count)
+        uint32_t seekers = atomic_load_explicit(&pool->seekers, memory_order_relaxed);
+        bool quick = atomic_load_explicit(&queue->quick, memory_order_relaxed) &&
+                     pool->grouped + seekers > 0 && pool->watcher != NULL;
+        if (quick ? seekers == 0 && errand__pool_behind_locked(pool, queue, left)
+                  : left > seekers)
             roused = errand__worker_rouse_locked(pool);
     }
     errand__lock_release(&pool->lock);
@@ -142,32 +145,78 @@ errand__pool_lull_locked(const errand__pool *pool)
 
 /* ---- waiting awake ----------------------------------------------------------------------------- */
 
+static void
+pause_for(uint64_t cycles)
+{
+    uint64_t start = errand__cycles();
+
+    while (errand__cycles() - start < cycles)
+        errand__cpu_relax();
+}
+
+/* Waits while entries keep coming, until there are as many as wanted.  Each look takes the line
+ * of the tail from the producer, so it looks again when there should be enough, going by how
+ * fast they come. */
+static uint64_t
+gather_until(const errand__pool *pool, const errand__queue *queue, uint64_t count,
+             uint64_t wanted)
+{
+    uint64_t left = 6 * pool->gather_cycles, wait = pool->gather_cycles / 2;
+
+    while (count < wanted && left >= wait) {
+        pause_for(wait);
+        left -= wait;
+        uint64_t grown = errand__queue_count(queue) - count;
+        if ((int64_t)grown <= 0)
+            break;
+        count += grown;
+        wait = count < wanted ? wait * (wanted - count) / grown + 1 : 0;
+        if (wait > 2 * pool->gather_cycles)
+            wait = 2 * pool->gather_cycles;
+        else if (wait < pool->gather_cycles / 4)
+            wait = pool->gather_cycles / 4;
+    }
+    return count;
+}
+
 void
 errand__worker_gather(errand__worker *worker)
 {
     const errand__queue *queue = worker->group.queue;
-    errand__pool *pool = worker->pool;
+    uint64_t count, wanted = worker->wanted;
 
-    if (queue == NULL || queue->typical < GATHER_FROM)
+    if (queue == NULL || worker->cpus < 2)
         return;
-    uint64_t wanted = queue->typical / 8; /* half of a typical group */
-    uint64_t count = errand__queue_count(queue);
-    if (count >= wanted)
+    if (wanted == 1) {
+        if (--worker->explore_in > 0)
+            return;
+        worker->explore_in = worker->explore_every;
+        wanted = EXPLORED;
+    }
+    count = errand__queue_count(queue);
+    if (count == 0 && wanted > EXPLORED) { /* a stream: let it come */
+        pause_for(worker->pool->gather_cycles / 2);
+        count = errand__queue_count(queue);
+    }
+    if (count == 0 || count >= ERRAND__GROUP_MAX)
         return;
-    if (worker->cpus < 2) {
-        sched_yield();
+    count = gather_until(worker->pool, queue, count, wanted);
+    if (count >= wanted) {
+        worker->wanted = (uint32_t)(wanted < GATHER_MOST ? wanted + 1 : wanted);
+        worker->explore_every = EXPLORE_FIRST;
         return;
     }
-    uint64_t start = errand__cycles();
-    while (errand__queue_count(queue) < wanted &&
-           errand__cycles() - start < pool->gather_cycles)
-        errand__cpu_relax();
+    worker->wanted = (uint32_t)(count > 2 ? count * 3 / 4 : 1);
+    if (worker->wanted == 1 && worker->explore_every < EXPLORE_LAST)
+        worker->explore_every *= 2;
 }
 
 bool
 errand__worker_may_seek_locked(const errand__worker *worker)
 {
-    return worker->cpus > 1 && worker->pool->seeker_count + 1 < worker->cpus;
+    return worker->cpus > 1 &&
+           atomic_load_explicit(&worker->pool->seekers, memory_order_relaxed) + 1 <
+               worker->cpus;
 }
 
 /* A long spin that fails is not tried again the next 1, 2, 4 ... 64 times. */
@@ -192,13 +241,13 @@ errand__worker_seek_locked(errand__worker *worker)
     errand__pool *pool = worker->pool;
     const errand__queue *queue = worker->group.queue;
     uint64_t tails[ERRAND__RANKS] = {0};
-    uint64_t limit = (worker->seek_skips > 0 ? SEEK_LEAST_US : SEEK_MOST_US) * pool->per_us;
+    uint64_t limit =
+        (worker->seek_skips > 0 ? SEEK_LEAST_US : SEEK_MOST_US) * pool->per_us;
     uint64_t start = errand__cycles();
     bool found = false;
 
     worker->seeking = true;
-    pool->seeker_count++;
-    errand__pool_publish_locked(pool);
+    atomic_fetch_add_explicit(&pool->seekers, 1, memory_order_relaxed);
     uint64_t news = atomic_load_explicit(&pool->news, memory_order_relaxed);
     for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++)
         tails[rank] =
@@ -227,8 +276,7 @@ errand__worker_unseek_locked(errand__worker *worker)
     if (!worker->seeking)
         return;
     worker->seeking = false;
-    worker->pool->seeker_count--;
-    errand__pool_publish_locked(worker->pool);
+    atomic_fetch_sub_explicit(&worker->pool->seekers, 1, memory_order_relaxed);
 }
 
 /* ---- asleep ------------------------------------------------------------------------------------ */

@@ -161,7 +161,7 @@ prepare_worker(errand__pool *pool, int *out_error)
         worker->lost = worker->proven = false;
         atomic_store_explicit(&worker->leave, false, memory_order_relaxed);
         atomic_fetch_add_explicit(&pool->living, 1, memory_order_relaxed);
-        pool->seeker_count++;
+        atomic_fetch_add_explicit(&pool->seekers, 1, memory_order_relaxed);
         errand__pool_publish_locked(pool);
     }
     errand__lock_release(&pool->lock);
@@ -252,6 +252,7 @@ errand__worker_enter(errand__worker *worker)
         sched_setaffinity(0, pool->affinity_size, (const void *)pool->affinity);
     worker->cpus = errand__cpus_allowed();
     worker->seek_skips = worker->seek_backoff = 0;
+    worker->wanted = worker->explore_in = worker->explore_every = 1;
     worker->ending = false;
     errand__contained(call_hook, worker, text, sizeof text);
 }

@@ -60,7 +60,7 @@ plan_locked(errand__pool *pool, const errand__worker *worker, bool *out_spawn)
     const errand__group *group = &worker->group;
     uint32_t living = atomic_load_explicit(&pool->living, memory_order_relaxed);
 
-    if (pool->seeker_count > 0)
+    if (atomic_load_explicit(&pool->seekers, memory_order_relaxed) > 0)
         return NULL;
     if (pool->sleeper_count == 0) {
         *out_spawn =
