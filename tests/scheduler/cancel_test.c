@@ -216,19 +216,26 @@ cleanups_run_newest_first_and_only_once(void **state)
     assert_int_equal(order[1], 0);
 }
 
-#define WITH(name) cmocka_unit_test_setup_teardown(name, rig_setup_arrival, rig_teardown)
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        WITH(waiting_task_is_told_once_and_ends_as_cancelled),
-        WITH(readied_task_hears_the_reason_in_place_of_its_news),
-        WITH(cancel_reaches_every_living_descendant),
-        WITH(grace_ends_in_an_abort_but_not_inside_a_shield),
-        WITH(cancel_inside_a_shield_is_kept_until_its_end),
-        WITH(operation_of_an_ended_task_is_forgotten_and_of_a_cancelled_one_cancelled),
-        WITH(cleanups_run_newest_first_and_only_once),
+        cmocka_unit_test_setup_teardown(waiting_task_is_told_once_and_ends_as_cancelled,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            readied_task_hears_the_reason_in_place_of_its_news, rig_setup_arrival,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(cancel_reaches_every_living_descendant,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(grace_ends_in_an_abort_but_not_inside_a_shield,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(cancel_inside_a_shield_is_kept_until_its_end,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            operation_of_an_ended_task_is_forgotten_and_of_a_cancelled_one_cancelled,
+            rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(cleanups_run_newest_first_and_only_once,
+                                        rig_setup_arrival, rig_teardown),
     };
     return test_group("scheduler/cancel", tests, NULL, NULL);
 }
