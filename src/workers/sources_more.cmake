@@ -9,4 +9,5 @@ errand_sources(
     custom/dispatch.c
     manual/manual.c
     manual/queue.c
-    manual/step.c)
+    manual/step.c
+    thread.c)
