@@ -247,7 +247,7 @@ errand__cleanup_next(const errand_runtime *runtime); /* earliest due, or UINT64_
 
 /* ---- order.c / drive.c ------------------------------------------------------------------------------------ */
 /* Seeded orders: the earliest due operation is run to its end (manual step, or its worker is waited for) and
- * delivered; time moves there.  False: none is due at or before limit. */
+ * delivered.  False: none is due at or before limit, which is now at most: time is moved before. */
 bool errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
                       void *arg);
 /* Moves virtual time towards limit: to the next due, timer or deadline, or limit, whichever is first. */

@@ -363,19 +363,21 @@ step_defer(errand_task *task, actor *self, const errand_task_news *news)
 static void
 deferred_cleanups_run_newest_first_and_children_before_parents(void **state)
 {
-    static char of_parent[] = "abc", of_child[] = "xyz";
+    static char of_parent[] = "abc", of_child[] = "xyz", of_newer[] = "uvw";
     test_world *in = *state;
     actor parent = {.step = step_defer, .arg = of_parent, .number = 1};
     actor child = {.step = step_defer, .arg = of_child};
+    actor newer = {.step = step_defer, .arg = of_newer};
 
     memset(trail, 0, sizeof trail);
     actor_spawn(in, NULL, "parent", &parent);
     actor_spawn(in, &parent.id, "child", &child);
+    actor_spawn(in, &parent.id, "newer", &newer);
     drive_all(in);
     assert_string_equal(trail, "");
     assert_int_equal(errand_task_wake(in->runtime, &parent.id), ERRAND_OK);
     drive_all(in);
-    assert_string_equal(trail, "zyxba"); /* c was undone */
+    assert_string_equal(trail, "wvuzyxba"); /* c was undone */
     assert_int_equal(actor_end(&parent), ERRAND_END_FAILED);
     assert_int_equal(actor_end(&child), ERRAND_END_ABORTED);
     world_end(in);

@@ -163,6 +163,41 @@ cancel_inside_a_shield_is_kept_until_its_end(void **state)
     assert_int_equal(script.end, ERRAND_END_CANCELLED);
 }
 
+static errand_task_answer
+rested(errand_task *task, void *state, const errand_task_news *news)
+{
+    rig_script *script = state;
+
+    script->visits++;
+    script->why = news->why;
+    if (news->why == ERRAND_WHY_TIME)
+        return ERRAND_TASK_DONE;
+    if (news->why == ERRAND_WHY_CANCELLED)
+        errand__task_shield_enter(task, 2000);
+    assert_int_equal(errand__task_wait_begin(task, ERRAND__TASK_WAIT_SLEEP, 1999),
+                     ERRAND_OK);
+    return ERRAND_TASK_WAIT;
+}
+
+/* O40: once; what a told task waited for inside its shield is told as it is. */
+static void
+told_task_is_not_told_again(void **state)
+{
+    scheduler_rig *rig = *state;
+    rig_script script = {.letters = ""};
+    errand_task *task = rig_spawn(rig, NULL, "rested", &script);
+
+    task->fn = rested;
+    rig_pass(rig);
+    cancel(rig, task, ERRAND_REASON_EXPLICIT);
+    rig_pass(rig);
+    rig_time(rig, 2000); /* the sleep is over, and then the shield */
+    rig_pass(rig);
+    assert_int_equal(script.visits, 3);
+    assert_int_equal(script.why, ERRAND_WHY_TIME);
+    assert_int_equal(script.end, ERRAND_END_CANCELLED);
+}
+
 static void
 operation_of_an_ended_task_is_forgotten_and_of_a_cancelled_one_cancelled(void **state)
 {
@@ -231,6 +266,8 @@ main(void)
                                         rig_setup_arrival, rig_teardown),
         cmocka_unit_test_setup_teardown(cancel_inside_a_shield_is_kept_until_its_end,
                                         rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(told_task_is_not_told_again, rig_setup_arrival,
+                                        rig_teardown),
         cmocka_unit_test_setup_teardown(
             operation_of_an_ended_task_is_forgotten_and_of_a_cancelled_one_cancelled,
             rig_setup_arrival, rig_teardown),
