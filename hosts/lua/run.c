@@ -104,8 +104,8 @@ run_latencies(errand__lua_run *run)
         uint32_t kind;
         uint64_t estimate_ns;
     } models[] = {
-        { ERRAND_KIND_RESOLVE, 10000000 },
-        { ERRAND_KIND_COMMAND, 100000000 },
+        {ERRAND_KIND_RESOLVE, 10000000},
+        {ERRAND_KIND_COMMAND, 100000000},
     };
     errand_status status = ERRAND_OK;
     if (run->options.order == ERRAND_ORDER_ARRIVAL)
