@@ -19,7 +19,14 @@ enum { CODE_STOPPED = 1, CODE_MEMORY = 2 };
 
 #define PRIMES_MAX 100000000U
 
-static const errand_payload_type count_type = {"count", NULL};
+static void
+count_drop(void *data, size_t size)
+{
+    (void)size;
+    free(data);
+}
+
+static const errand_payload_type count_type = {"count", count_drop};
 
 typedef struct primes_state {
     uint32_t limit;
@@ -29,14 +36,14 @@ static int32_t
 primes_run(errand_job *job, void *data, errand_payload *out_payload)
 {
     const primes_state *state = data;
-    uint64_t *count = errand_payload_alloc(job, sizeof *count, out_payload);
     unsigned char *composite = errand_job_alloc(job, (size_t)state->limit + 1);
-    if (count == NULL || composite == NULL) {
+    uint64_t *count = composite != NULL ? calloc(1, sizeof *count) : NULL;
+    if (count == NULL) {
         errand_job_message(job, "no memory for %" PRIu32 " numbers: ask for fewer",
                            state->limit);
         return CODE_MEMORY;
     }
-    out_payload->held_type = &count_type;
+    *out_payload = (errand_payload){&count_type, count, sizeof *count};
     for (uint64_t n = 2; n < state->limit; n++) {
         if (n % 4096 == 0 && errand_job_cancelled(job)) {
             errand_job_message(job, "it was asked to end while it ran, and did");

@@ -119,7 +119,8 @@ pool_free(errand__pool *pool)
     for (uint32_t i = 0; i < pool->worker_room; i++)
         if (pool->workers[i] != NULL)
             errand__mem_unmap(pool->workers[i], sizeof *pool->workers[i]);
-    errand__mem_free(NULL, pool->workers, pool->worker_room * sizeof *pool->workers);
+    if (pool->workers != NULL)
+        errand__mem_unmap(pool->workers, pool->worker_room * sizeof *pool->workers);
     errand__mem_free(NULL, pool->affinity, pool->affinity_size);
     errand__mem_unmap(pool, sizeof *pool);
 }
@@ -258,7 +259,9 @@ errand_blocking_create(const errand_blocking_config *config,
     pool->config = complete;
     errand__text_format(pool->name, sizeof pool->name, "%s", complete.name);
     pool->worker_room = complete.workers_max + ERRAND__SPARE_CELLS;
-    pool->workers = errand__mem_alloc(NULL, pool->worker_room * sizeof *pool->workers);
+    /* Mapped, because a leak checker does not look into the pool's own mapping, and a process
+     * may end while the last threads do. */
+    pool->workers = errand__mem_map(pool->worker_room * sizeof *pool->workers);
     if (pool->workers == NULL || !copy_affinity(pool)) {
         pool->worker_room = pool->workers != NULL ? pool->worker_room : 0;
         pool_free(pool);
