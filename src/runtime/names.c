@@ -268,16 +268,17 @@ errand_await(errand_wait *take_wait, const errand_continuation *continuation)
 void
 errand__record_abandon(errand_runtime *runtime, errand__record *record)
 {
-    errand_spec spec = {.held_job = record->job,
-                        .state = record->state,
-                        .held_decoder = record->decoder,
-                        .decoder_data = record->decoder_data,
-                        .held_hook = record->hook,
-                        .hook_data = record->hook_data};
+    errand_spec spec;
     bool bound = record->phase != ERRAND__PHASE_ISSUED;
 
     if (record->resume != NULL)
-        errand__wait_forget(runtime, record->resume);
+        errand__wait_forget(runtime, record->resume); /* the decoder goes with it */
+    spec = (errand_spec){.held_job = record->job,
+                         .state = record->state,
+                         .held_decoder = record->decoder,
+                         .decoder_data = record->decoder_data,
+                         .held_hook = record->hook,
+                         .hook_data = record->hook_data};
     if (record->extra != NULL)
         errand_waker_abandon(&record->extra->waker);
     errand__registrar_recycle(&runtime->registrar, record);
