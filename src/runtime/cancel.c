@@ -264,6 +264,8 @@ errand_cancel(errand_runtime *runtime, const errand_identity *identity,
     record = errand__registrar_find(&runtime->registrar, identity);
     if (record != NULL && record != runtime->hand)
         answer = errand__cancel_record(runtime, record, reason);
+    else if (record == NULL && errand__wait_recall(runtime, identity, reason))
+        answer = ERRAND_CANCEL_SETTLED;
     if (out_answer != NULL)
         *out_answer = answer;
     return ERRAND_OK;
