@@ -251,7 +251,7 @@ errand_await(errand_wait *take_wait, const errand_continuation *continuation)
         errand__token_record(take_wait->held_record, take_wait->stamp, __func__, &record);
     if (status != ERRAND_OK)
         return status;
-    if ((record->owner_flags & ERRAND__OWN_CANCELLED) != 0)
+    if (record->reason != 0) /* cancelled, submitted or not */
         return ERRAND_ECANCELLED;
     ERRAND_REQUIRE_ARG(record->wait_state == ERRAND__WAIT_HALF, ERRAND_ESPENT,
                        "the wait was registered or abandoned already");

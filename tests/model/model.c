@@ -381,7 +381,8 @@ model_enter(model *m, int runtime, size_t budget, bool drive)
     for (int i = 0; i < m->names; i++)
         if (m->name[i].runtime == runtime && m->name[i].later) {
             m->name[i].later = false;
-            cancel(m, i, ERRAND_REASON_EXPLICIT, 0);
+            if (!m->name[i].over)
+                cancel(m, i, ERRAND_REASON_EXPLICIT, 0);
         }
     for (int first; !drive && (first = next_due(m, runtime)) >= 0;)
         settle(m, first, ERRAND_FAILED, ERRAND_CODE_DEADLINE);
@@ -396,9 +397,9 @@ take_cancels(model *m, model_runtime *r, size_t commands)
 {
     while (r->commands < commands && r->head < r->tail && r->head < r->end && r->inbox[r->head].name >= 0) {
         model_name *n = &m->name[r->inbox[r->head].name];
-        if (n->asks)
+        if (n->asks && !n->over)
             cancel(m, r->inbox[r->head].name, ERRAND_REASON_EXPLICIT, 0);
-        else if (m->op[n->op].phase < MODEL_DELIVERED)
+        else if (n->op >= 0 && m->op[n->op].phase < MODEL_DELIVERED)
             m->op[n->op].asked = true;
         n->posted = n->asks = false;
         r->commands++;
@@ -463,7 +464,7 @@ model_heard(model *m, int op, const errand_completion *c)
     if (!r->closing) {
         rule(m, o->outcome == c->outcome && o->code == c->code, "its outcome and code");
         rule(m, late == (n->reason != ERRAND_REASON_NONE), "its lateness");
-        rule(m, o->asked == ((c->flags & ERRAND_CANCEL_REQUESTED) != 0), "its cancel request");
+        rule(m, o->vague || o->asked == ((c->flags & ERRAND_CANCEL_REQUESTED) != 0), "its cancel request");
         rule(m, c->t_submit_ns == o->submit_ns, "its times");
     }
     rule(m, (c->flags & (ERRAND_HELD | ERRAND_MESSAGE_LOST)) == 0, "its other flags");
