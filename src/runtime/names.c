@@ -251,6 +251,11 @@ errand_await(errand_wait *take_wait, const errand_continuation *continuation)
         errand__token_record(take_wait->held_record, take_wait->stamp, __func__, &record);
     if (status != ERRAND_OK)
         return status;
+    ERRAND_REQUIRE_ARG(
+        record->phase == ERRAND__PHASE_SPLIT ||
+            (record->phase == ERRAND__PHASE_ARMED &&
+             record != ((errand_runtime *)errand__record_owner(record))->hand),
+        ERRAND_ESPENT, "its completion was delivered, or it was abandoned");
     if (record->reason != 0) /* cancelled, submitted or not */
         return ERRAND_ECANCELLED;
     ERRAND_REQUIRE_ARG(record->wait_state == ERRAND__WAIT_HALF, ERRAND_ESPENT,
