@@ -190,6 +190,10 @@ void errand__wait_end(errand_runtime *runtime, errand__resume *resume,
                       errand_reason reason);
 /* ends without resuming: the continuation's drop is called (abandon, abort, QUIET). */
 void errand__wait_forget(errand_runtime *runtime, errand__resume *resume);
+/* Drained but not resumed yet (O39): the reason takes the place of the verdict.  False: there is
+ * no such wait. */
+bool errand__wait_recall(errand_runtime *runtime, const errand_identity *identity,
+                         errand_reason reason);
 /* Drops verdict and payload that nobody was resumed with; after a visit too. */
 void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 
