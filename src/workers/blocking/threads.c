@@ -168,7 +168,10 @@ errand__pool_spawn(errand__pool *pool, bool replacement)
     if (error == 0) {
         pool->started++;
         pool->replaced += replacement;
-        pool->refused -= pool->refused > 0;
+        uint32_t living = atomic_load_explicit(&pool->living, memory_order_relaxed);
+        pool->refused = pool->refused == 0 || living >= pool->config.workers_min
+                            ? 0
+                            : pool->config.workers_min - living;
         pool->lost_since = 0;
     } else {
         roused = refuse_locked(pool, worker);
