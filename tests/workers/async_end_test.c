@@ -225,6 +225,7 @@ a_lease_ends_its_pending_jobs_at_the_deadline(void **state)
     assert_int_equal(errand_lease_shutdown(&world.leases[0], 0, &report), ERRAND_OK);
     assert_true(report.clean);
     assert_int_equal(report.accounts.failed + report.accounts.cancelled, 2);
+    scene_await(&world, 0, 2); /* O57: completions stay for the next drain */
     assert_int_equal(scene_count(&tidy.drops) + scene_count(&stubborn.drops), 2);
     errand_waker_wake(scene_waker(&stubborn)); /* harmless after its end */
     errand_waker_wake(scene_waker(&other));    /* others are untouched */
