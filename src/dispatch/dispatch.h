@@ -94,6 +94,7 @@ void errand__frame_enter(errand__frame *frame);
 void errand__frame_leave(errand__frame *frame);
 /* The stack of the frames inside this one  is gone (a thread's exit): it is the innermost again, or (NULL) none is. */
 void errand__frame_unwind(errand__frame *frame);
+errand__frame *errand__frame_innermost(void); /* of the calling thread; NULL = none */
 #define ERRAND__CATCH(frame) (errand__frame_enter(frame), _setjmp((frame)->jump) != 0)
 /* Calls fn(arg) in a frame of its own; true if it panicked (text gets its message). */
 bool errand__contained(void (*fn)(void *arg), void *arg, char *text, size_t size);

@@ -101,6 +101,7 @@ static void
 drain_begin(errand_runtime *runtime)
 {
     runtime->draining = true;
+    runtime->frame = errand__frame_innermost();
     errand__hand_finish(runtime);
     if (runtime->follow_first != 0)
         errand__follows_run(runtime);

@@ -116,6 +116,7 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
     errand__scheduler *scheduler = &runtime->scheduler;
 
     runtime->driving = true;
+    runtime->frame = errand__frame_innermost();
     errand__scheduler_time(scheduler);
     turn->registration = scheduler->registrations;
     errand__visit_finish(runtime); /* what an unwind left */

@@ -227,6 +227,8 @@ errand_runtime_unwound(errand_runtime *runtime)
     ERRAND_REQUIRE_ARG(runtime->draining || runtime->driving, ERRAND_EMISUSE,
                        "no drain or drive is in progress");
     runtime->draining = runtime->driving = false;
+    errand__frame_unwind(
+        runtime->frame); /* frames of callbacks that were left are gone */
     errand__flush_all(runtime);
     errand__scheduler_unwound(&runtime->scheduler);
     errand__visit_finish(runtime);

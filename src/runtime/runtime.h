@@ -84,6 +84,8 @@ struct errand_runtime {
     bool hand_live;
     bool hand_rest;              /* hand_completion's cold fields hold something */
     errand__resume *visiting;    /* whose continuation is being called */
+    errand__frame *frame;        /* the innermost when the drain or drive began: an unwind
+                                  * leaves those inside it */
     errand__resume *hand_resume; /* gets the payload if the handler does not take it */
     char scratch[256];           /* messages made here (EDECODE, stall) */
     errand__link waits, cleanups;

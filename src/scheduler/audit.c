@@ -10,12 +10,18 @@
 
 enum { STEP_BYTES = 48 };
 
-static void
+/* Written out, so that compilers make one store of it where the machine's order is the same. */
+static inline void
 write_word(unsigned char *out, uint64_t word)
 {
-    for (unsigned i = 0; i < 8; i++)
-        out[i] =
-            (unsigned char)(word >> (8 * i)); /* one store on little-endian machines */
+    out[0] = (unsigned char)word;
+    out[1] = (unsigned char)(word >> 8);
+    out[2] = (unsigned char)(word >> 16);
+    out[3] = (unsigned char)(word >> 24);
+    out[4] = (unsigned char)(word >> 32);
+    out[5] = (unsigned char)(word >> 40);
+    out[6] = (unsigned char)(word >> 48);
+    out[7] = (unsigned char)(word >> 56);
 }
 
 static void

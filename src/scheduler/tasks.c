@@ -16,6 +16,17 @@
 static errand_task *take_record(errand__scheduler *scheduler);
 static uint32_t chunk_of(uint32_t slot, uint32_t *out_place);
 
+static void
+write_label(errand_task *task, const char *label)
+{
+    size_t size = strnlen(label, sizeof task->label) + 1;
+
+    if (size <= sizeof task->label)
+        memcpy(task->label, label, size);
+    else /* cut at a character's end */
+        errand__text_format(task->label, sizeof task->label, "%s", label);
+}
+
 errand_status
 errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t root_key,
                    const errand_task_spec *spec, errand_task **out_task)
@@ -32,8 +43,7 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
         return ERRAND_ENOMEM;
     task->scheduler = scheduler;
     errand__counter_take(&scheduler->next_task, &task->number);
-    errand__text_format(task->label, sizeof task->label, "%s",
-                        spec->label == NULL ? "task" : spec->label);
+    write_label(task, spec->label == NULL ? "task" : spec->label);
     task->key = errand__key_child(parent == NULL ? root_key : parent->key, task->label,
                                   (*spawns)++);
     task->fn = spec->fn;

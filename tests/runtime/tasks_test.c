@@ -375,6 +375,46 @@ news_of_a_task_left_by_longjmp_are_dropped_once(void **state)
     world_end(in);
 }
 
+static unsigned jumps;
+
+static void
+jump_once(void *state)
+{
+    ((actor *)state)->drops++;
+    if (jumps++ == 0)
+        longjmp(escape, 1);
+    errand_panic("the second drop");
+}
+
+/* O34, O76: a drop that was left is not called again; a panic of the next one is still contained. */
+static void
+drop_left_by_longjmp_is_not_repeated_and_panics_stay_contained(void **state)
+{
+    test_world *in = *state;
+    static actor actors[3];
+
+    jumps = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        errand_task_spec spec;
+
+        actors[i] = (actor){.step = step_done};
+        spec = actor_spec(in, "dropped", &actors[i]);
+        if (i < 2)
+            spec.held_drop = jump_once;
+        assert_int_equal(errand_spawn(in->runtime, NULL, &spec, &actors[i].id),
+                         ERRAND_OK);
+    }
+    if (setjmp(escape) == 0) {
+        drive_all(in);
+        fail();
+    }
+    assert_int_equal(errand_runtime_unwound(in->runtime), ERRAND_OK);
+    assert_int_equal(errand_run(in->runtime, &actors[2].id, NEVER), ERRAND_OK);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(actor_end(&actors[i]), ERRAND_END_DONE);
+    world_end(in);
+}
+
 static errand_task_answer
 step_nested(errand_task *task, actor *self, const errand_task_news *news)
 {
@@ -432,6 +472,9 @@ main(void)
                                         world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(news_of_a_task_left_by_longjmp_are_dropped_once,
                                         world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(
+            drop_left_by_longjmp_is_not_repeated_and_panics_stay_contained, world_setup,
+            world_teardown),
         cmocka_unit_test_setup_teardown(nested_drive_is_busy, world_setup,
                                         world_teardown),
     };
