@@ -210,7 +210,7 @@ struct errand__pool {
     bool closing;
     bool lanes_fixed; /* a lease was attached */
     uint32_t active_count, sleeper_count, busy, grouped, lost_count;
-    uint32_t refused;    /* threads that were refused and not made since */
+    uint32_t refused;    /* threads that were refused and are still missing */
     uint64_t retry_ns;   /* not before this, unless nobody lives */
     uint64_t lost_since; /* since when nobody lives; 0 = somebody does */
     bool watch_wanted;   /* the next that sleeps does so on a timer */
