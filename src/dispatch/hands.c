@@ -143,7 +143,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         return;
     }
     record->payload = job->payload;
-    if (job_code != 0 || job->sys_errno != 0 || job->follows != 0 || job->failure != NULL) {
+    if (job_code != 0 || job->sys_errno != 0 || job->follows != 0 ||
+        job->failure != NULL) {
         record->job_code = job_code; /* arming cleared them; the line is the owner's */
         record->sys_errno = job->sys_errno;
         record->details = errand__details_join(job->follows, job->failure);

@@ -34,17 +34,22 @@ keep_news(errand_runtime *runtime)
     errand__collect(runtime);
 }
 
-/* accepted - settled, of one lease or (NULL) of all. */
-static uint64_t
-unsettled(const errand_runtime *runtime, const errand_lease *only)
+/* Is there nothing to wait for?  Of a lease: nothing is unsettled.  Of all (NULL): nothing is owed,
+ * because an operation counts as settled a moment before its completion is put. */
+static bool
+at_rest(const errand_runtime *runtime, const errand_lease *only)
 {
-    errand_snapshot snapshot = {.accepted = 0};
     uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
+    errand_snapshot snapshot = {.accepted = 0};
+    uint64_t owed = 0;
 
+    if (only != NULL) {
+        errand__lease_account(only, &snapshot);
+        return snapshot.queued + snapshot.running == 0;
+    }
     for (uint32_t i = 0; i < count; i++)
-        if (only == NULL || only == runtime->leases[i])
-            errand__lease_account(runtime->leases[i], &snapshot);
-    return snapshot.queued + snapshot.running;
+        owed += runtime->leases[i]->owed;
+    return owed == 0;
 }
 
 /* Asks everything armed to end, in slot order within key order of the waits before. */
@@ -78,7 +83,7 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
             take_news(runtime, mode);
         else
             keep_news(runtime);
-        if (unsettled(runtime, only) == 0)
+        if (at_rest(runtime, only))
             break;
         now = errand__clock_now();
         if (now >= deadline_ns)

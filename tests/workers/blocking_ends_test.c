@@ -38,7 +38,7 @@ static void
 on_stop(void *arg, uint32_t worker)
 {
     (void)worker;
-    atomic_fetch_add_explicit(&((hooked *)arg)->stopped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&((hooked *)arg)->stopped, 1, memory_order_release);
 }
 
 static bool
@@ -46,7 +46,7 @@ all_stopped(void *arg)
 {
     hooked *hooks = arg;
 
-    return atomic_load_explicit(&hooks->stopped, memory_order_relaxed) ==
+    return atomic_load_explicit(&hooks->stopped, memory_order_acquire) ==
            atomic_load_explicit(&hooks->started, memory_order_relaxed);
 }
 

@@ -34,6 +34,11 @@ typedef struct errand__ring {
      * Order:   relaxed.  Pairs: none.
      * Why:     ages and histograms, nothing hangs on them. */
     _Atomic uint64_t *stamps;
+    /* Owner thread only; on a line of their own, because workers that wait poll the tail's. */
+    _Alignas(ERRAND_LINE) uint64_t next; /* what tail is */
+    uint64_t room;  /* tail may grow to here before freed is looked at again */
+    uint64_t stamp; /* the newest */
+    uint64_t stale; /* entries that were cancelled since the last sweep */
     /* tail: where the next entry goes.
      * Writers: owner.  Readers: workers.
      * Order:   release; at a flush a sequentially consistent step by 0, then a load of the
@@ -41,10 +46,6 @@ typedef struct errand__ring {
      * Pairs:   ring-tail.
      * Why:     the entry must be there, and of the two sides one must see the other. */
     _Alignas(ERRAND_LINE) _Atomic uint64_t tail;
-    /* Owner thread only. */
-    uint64_t room;  /* tail may grow to here before freed is looked at again */
-    uint64_t stamp; /* the newest */
-    uint64_t stale; /* entries that were cancelled since the last sweep */
     /* head: the next entry to take.  freed: entries below it will not come back; head minus
      * what groups may still put back.
      * Writers: with the lock.  Readers: owner and seeking workers without it.
@@ -210,7 +211,7 @@ struct errand__pool {
     bool closing;
     bool lanes_fixed; /* a lease was attached */
     uint32_t active_count, sleeper_count, busy, grouped, lost_count;
-    uint32_t refused;    /* threads that were refused and not made since */
+    uint32_t refused;    /* threads that were refused and are still missing */
     uint64_t retry_ns;   /* not before this, unless nobody lives */
     uint64_t lost_since; /* since when nobody lives; 0 = somebody does */
     bool watch_wanted;   /* the next that sleeps does so on a timer */

@@ -118,7 +118,7 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
     errand__queue *queue = place->queues[record->lane];
     unsigned rank = rank_of[record->priority];
     errand__ring *ring = &queue->rings[rank];
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    uint64_t tail = ring->next;
     uint64_t at = tail & (ring->capacity - 1);
 
     if (__builtin_expect(tail == ring->room, 0))
@@ -133,6 +133,7 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
     if (__builtin_expect(place->soft != NULL, 0))
         errand__soft_note(place, record, generation);
     place->unflushed |= UINT64_C(1) << (queue->lane * ERRAND__RANKS + rank);
+    ring->next = tail + 1;
     /* Pairs: ring-tail */
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
     if (atomic_load_explicit(&queue->open, memory_order_relaxed) == 0)
@@ -203,7 +204,7 @@ errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority)
 static void
 make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring)
 {
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    uint64_t tail = ring->next;
 
     /* Pairs: ring-freed */
     ring->room =
