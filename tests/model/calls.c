@@ -30,8 +30,8 @@ pick_name(play *p, int runtime, unsigned b, unsigned c, errand_identity *out_ide
     if (c < 224 || out_identity->runtime != p->runtime_id[runtime])
         return name;
     switch (c % 4) {
-    case 0: out_identity->wait++; break;
-    case 1: out_identity->generation++; break;
+    case 0: out_identity->wait += 100000; break;
+    case 1: out_identity->generation += 100000; break;
     case 2: out_identity->operation += 1000; break;
     default: out_identity->kind ^= 4; break;
     }

@@ -152,7 +152,7 @@ model_abandon(model *m, int op, model_phase stage)
     if (stage == MODEL_FOLLOWS || !op_at(m, op, stage))
         return;
     o->phase = MODEL_GONE;
-    o->wait = MODEL_ENDED;
+    o->wait = o->wait == MODEL_READY ? MODEL_READY : MODEL_ENDED; /* a cancel ended it before */
     if (o->name >= 0)
         m->name[o->name].over = true;
 }
@@ -262,7 +262,8 @@ cancel(model *m, int name, errand_reason reason, errand_cancel_answer hint)
     model_op *o = n && n->op >= 0 ? &m->op[n->op] : NULL;
     errand_cancel_answer answer = ERRAND_CANCEL_NOT_SUBMITTED;
 
-    if (!n || (n->over && !(o && o->wait == MODEL_READY && n->reason == ERRAND_REASON_NONE)))
+    if (!n || (n->over && hint == ERRAND_CANCEL_UNKNOWN && m->runtime[n->runtime].hand == n->op + 1) ||
+        (n->over && !(o && o->wait == MODEL_READY && n->reason == ERRAND_REASON_NONE)))
         return ERRAND_CANCEL_UNKNOWN;
     if (n->reason != ERRAND_REASON_NONE && (hint == ERRAND_CANCEL_ALREADY ||
                                             (o && o->outcome == ERRAND_CANCELLED)))
@@ -314,7 +315,7 @@ model_post(model *m, int runtime, int name, int node, errand_status got)
     bool gone = node < 0 && (!n || n->over || n->runtime != runtime);
 
     if (!answered(m, "post", CAUSE(gone, EGONE) | CAUSE(node >= 0 && r->posted[node], EBUSY),
-                  in_hand(m, runtime, name), got))
+                  in_hand(m, runtime, name) | CAUSE(n && n->posted, OK), got))
         return;
     if (n)
         n->asks = true;
@@ -612,6 +613,8 @@ model_detach(model *m, int lease, bool before)
         else if (!before) /* pending, and dropped */
             settle(m, i, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED);
     }
+    for (int first; before && (first = next_due(m, m->lease[lease].runtime)) >= 0;)
+        settle(m, first, ERRAND_FAILED, ERRAND_CODE_DEADLINE);
 }
 
 /* The runtime has ended: what it had is foreign to the next one. */

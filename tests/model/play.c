@@ -181,7 +181,8 @@ check_drops(play *p)
         if (op->spec.held_decoder != NULL)
             check_count(p, op, "decoder", op->decoder_ends, least || (cancelled && o->phase >= MODEL_QUEUED),
                         most || cancelled);
-        check_count(p, op, "payload", op->payload_drops, op->payloads * least, op->payloads * most);
+        check_count(p, op, "payload", op->payload_drops,
+                    op->payloads * (least && o->wait != MODEL_READY), op->payloads * most);
         check_count(p, op, "continuation", op->continuation_ends, op->continued && o->wait == MODEL_ENDED,
                     op->continued && o->wait == MODEL_ENDED);
         check_count(p, op, "value", op->value_ends, 0, op->values);
