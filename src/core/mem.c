@@ -21,6 +21,22 @@
 #include <sys/mman.h>
 #include "core/core.h"
 
+/* Leak checkers look for pointers in blocks and stacks, in mappings only when told: a pool that
+ * still ends its threads at the process's exit is reachable from its mapping alone. */
+#if defined(__SANITIZE_ADDRESS__)
+#define KNOWS_LEAKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KNOWS_LEAKS 1
+#endif
+#endif
+#ifndef KNOWS_LEAKS
+#define KNOWS_LEAKS 0
+#endif
+#if KNOWS_LEAKS
+#include <sanitizer/lsan_interface.h>
+#endif
+
 #if !ERRAND_SANITIZED
 extern void *mallocx(size_t size, int flags) __attribute__((weak));
 extern void dallocx(void *block, int flags) __attribute__((weak));
@@ -129,7 +145,12 @@ errand__mem_map(size_t size)
         return NULL;
     void *block = mmap(NULL, size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return block == MAP_FAILED ? NULL : block;
+    if (block == MAP_FAILED)
+        return NULL;
+#if KNOWS_LEAKS
+    __lsan_register_root_region(block, size);
+#endif
+    return block;
 }
 
 void
@@ -137,6 +158,9 @@ errand__mem_unmap(void *block, size_t size)
 {
     if (block == NULL)
         return;
+#if KNOWS_LEAKS
+    __lsan_unregister_root_region(block, size == 0 ? 1 : size);
+#endif
     ERRAND_ASSERT(munmap(block, size == 0 ? 1 : size) == 0);
 }
 

@@ -71,8 +71,12 @@ errand__inbox_put(errand__block *block, void *object, unsigned tag, bool *owed)
 
     ERRAND__PAUSE("put");
     do {
-        if (head == ERRAND__INBOX_CLOSED)
+        if (head == ERRAND__INBOX_CLOSED) {
+            /* The caller drops now what the owner used before it closed. */
+            atomic_load_explicit(&block->head,
+                                 memory_order_acquire); /* Pairs: inbox-put */
             return false;
+        }
         *next = head <= ERRAND__INBOX_SPECIAL ? 0 : head;
     } while (!atomic_compare_exchange_weak_explicit(
         &block->head, &head, self, memory_order_acq_rel, /* Pairs: inbox-put */

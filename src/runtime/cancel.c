@@ -233,6 +233,7 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
     case ERRAND__PHASE_ARMED:
         if (record->wait_state == ERRAND__WAIT_NONE)
             record->wait_state = ERRAND__WAIT_ENDED; /* its completion is late */
+        errand__leak_count(runtime, errand__record_drop_decoder(record)); /* O37 */
         return cancel_armed(runtime, record, again);
     case ERRAND__PHASE_HELD:
         return ERRAND_CANCEL_SETTLED;
@@ -263,6 +264,8 @@ errand_cancel(errand_runtime *runtime, const errand_identity *identity,
     record = errand__registrar_find(&runtime->registrar, identity);
     if (record != NULL && record != runtime->hand)
         answer = errand__cancel_record(runtime, record, reason);
+    else if (record == NULL && errand__wait_recall(runtime, identity, reason))
+        answer = ERRAND_CANCEL_SETTLED;
     if (out_answer != NULL)
         *out_answer = answer;
     return ERRAND_OK;

@@ -166,11 +166,11 @@ count(errand__turn *turn, uint32_t *left, uint32_t *done)
 void
 errand__interrupt_take(errand_runtime *runtime)
 {
-    atomic_uint *interrupted = &runtime->block->interrupted;
+    errand__block *block = runtime->block;
 
-    if (atomic_load_explicit(interrupted, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&block->interrupted, memory_order_relaxed) == 0)
         return;
-    atomic_store_explicit(interrupted, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->interrupted, 0, memory_order_relaxed);
     errand__foreign_mark(runtime, "an interrupt");
     errand__tasks_cancel_all(runtime, ERRAND_REASON_HOST_STOP);
 }

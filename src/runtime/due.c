@@ -97,8 +97,9 @@ errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *
         return false;
     extra = ERRAND__CONTAINER(first, errand__extra, due_entry);
     record = &runtime->registrar.records[extra->slot];
+    ERRAND_ASSERT(extra->due <=
+                  runtime->scheduler.now); /* its job sees its due, or later */
     errand__heap_remove(&runtime->scheduler.due, first);
-    errand__order_move(runtime, extra->due);
     run_now(runtime, record);
     errand__deliver(runtime, record, fn, arg);
     return true;

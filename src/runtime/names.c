@@ -251,7 +251,12 @@ errand_await(errand_wait *take_wait, const errand_continuation *continuation)
         errand__token_record(take_wait->held_record, take_wait->stamp, __func__, &record);
     if (status != ERRAND_OK)
         return status;
-    if ((record->owner_flags & ERRAND__OWN_CANCELLED) != 0)
+    ERRAND_REQUIRE_ARG(
+        record->phase == ERRAND__PHASE_SPLIT ||
+            (record->phase == ERRAND__PHASE_ARMED &&
+             record != ((errand_runtime *)errand__record_owner(record))->hand),
+        ERRAND_ESPENT, "its completion was delivered, or it was abandoned");
+    if (record->reason != 0) /* cancelled, submitted or not */
         return ERRAND_ECANCELLED;
     ERRAND_REQUIRE_ARG(record->wait_state == ERRAND__WAIT_HALF, ERRAND_ESPENT,
                        "the wait was registered or abandoned already");
@@ -268,16 +273,17 @@ errand_await(errand_wait *take_wait, const errand_continuation *continuation)
 void
 errand__record_abandon(errand_runtime *runtime, errand__record *record)
 {
-    errand_spec spec = {.held_job = record->job,
-                        .state = record->state,
-                        .held_decoder = record->decoder,
-                        .decoder_data = record->decoder_data,
-                        .held_hook = record->hook,
-                        .hook_data = record->hook_data};
+    errand_spec spec;
     bool bound = record->phase != ERRAND__PHASE_ISSUED;
 
     if (record->resume != NULL)
-        errand__wait_forget(runtime, record->resume);
+        errand__wait_forget(runtime, record->resume); /* the decoder goes with it */
+    spec = (errand_spec){.held_job = record->job,
+                         .state = record->state,
+                         .held_decoder = record->decoder,
+                         .decoder_data = record->decoder_data,
+                         .held_hook = record->hook,
+                         .hook_data = record->hook_data};
     if (record->extra != NULL)
         errand_waker_abandon(&record->extra->waker);
     errand__registrar_recycle(&runtime->registrar, record);

@@ -190,6 +190,10 @@ void errand__wait_end(errand_runtime *runtime, errand__resume *resume,
                       errand_reason reason);
 /* ends without resuming: the continuation's drop is called (abandon, abort, QUIET). */
 void errand__wait_forget(errand_runtime *runtime, errand__resume *resume);
+/* Drained but not resumed yet (O39): the reason takes the place of the verdict.  False: there is
+ * no such wait. */
+bool errand__wait_recall(errand_runtime *runtime, const errand_identity *identity,
+                         errand_reason reason);
 /* Drops verdict and payload that nobody was resumed with; after a visit too. */
 void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 
@@ -247,7 +251,7 @@ errand__cleanup_next(const errand_runtime *runtime); /* earliest due, or UINT64_
 
 /* ---- order.c / drive.c ------------------------------------------------------------------------------------ */
 /* Seeded orders: the earliest due operation is run to its end (manual step, or its worker is waited for) and
- * delivered; time moves there.  False: none is due at or before limit. */
+ * delivered.  False: none is due at or before limit, which is now at most: time is moved before. */
 bool errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
                       void *arg);
 /* Moves virtual time towards limit: to the next due, timer or deadline, or limit, whichever is first. */

@@ -26,6 +26,14 @@ take_news(errand_runtime *runtime, errand_shutdown_mode mode)
     return any;
 }
 
+/* A lease's end tells nobody: what came stays buffered for the next drain, in order. */
+static void
+keep_news(errand_runtime *runtime)
+{
+    errand__deadlines_fire(runtime, SIZE_MAX);
+    errand__collect(runtime);
+}
+
 /* accepted - settled, of one lease or (NULL) of all. */
 static uint64_t
 unsettled(const errand_runtime *runtime, const errand_lease *only)
@@ -58,7 +66,7 @@ cancel_armed(errand_runtime *runtime, const errand_lease *only, bool queued_only
     }
 }
 
-/* Drains until nothing of the lease (NULL = of any) is unsettled, or the deadline. */
+/* Until nothing of the lease is unsettled, or the deadline.  NULL = of any: drains meanwhile. */
 static void
 settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_ns,
            errand_shutdown_mode mode)
@@ -66,7 +74,10 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
     for (;;) {
         uint64_t now;
 
-        take_news(runtime, mode);
+        if (only == NULL)
+            take_news(runtime, mode);
+        else
+            keep_news(runtime);
         if (unsettled(runtime, only) == 0)
             break;
         now = errand__clock_now();
@@ -85,18 +96,17 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
                                                    ? deadline_ns - now
                                                    : UINT64_C(10000000));
     }
-    take_news(runtime, mode);
+    if (only == NULL)
+        take_news(runtime, mode);
 }
 
 static void
-lease_end(errand_runtime *runtime, errand_lease *lease, uint64_t deadline_ns,
-          errand_shutdown_mode mode)
+lease_end(errand_lease *lease, uint64_t deadline_ns)
 {
     if (lease->closed)
         return;
     lease->closed = true;
     lease->executor->ops->detach(lease, deadline_ns);
-    take_news(runtime, mode);
 }
 
 static bool
@@ -130,7 +140,7 @@ errand_lease_shutdown(errand_lease **take_lease, uint64_t deadline_ns,
     lease->refusing = true;
     cancel_armed(runtime, lease, true);
     settle_all(runtime, lease, deadline_ns, ERRAND_SHUTDOWN_RUN);
-    lease_end(runtime, lease, deadline_ns, ERRAND_SHUTDOWN_RUN);
+    lease_end(lease, deadline_ns);
     runtime->draining = false;
     if (runtime->fd_wanted)
         errand__fd_update(runtime);
@@ -340,8 +350,10 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     end_waits(runtime, ERRAND_SHUTDOWN_QUIET);
     cancel_armed(runtime, NULL, false);
     settle_all(runtime, NULL, deadline_ns, mode);
-    for (uint32_t i = 0; i < runtime->lease_count; i++)
-        lease_end(runtime, runtime->leases[i], deadline_ns, mode);
+    for (uint32_t i = 0; i < runtime->lease_count; i++) {
+        lease_end(runtime->leases[i], deadline_ns);
+        take_news(runtime, mode);
+    }
     drop_follows(runtime);
     abandon_unarmed(runtime);
     forget_ready(runtime, &runtime->scheduler.ready);

@@ -65,8 +65,7 @@ errand__task_resume_visit(errand__ready *ready, void *context)
         news = (errand_task_news){.why = ERRAND_WHY_COMPLETION,
                                   .completion = &resume->completion,
                                   .verdict = resume->verdict};
-        if (!errand__task_must_tell(task))
-            resume->verdict = (errand_verdict){.value = NULL}; /* the task's now */
+        resume->verdict = (errand_verdict){.value = NULL}; /* the task's now */
     } else if (task->timed_out && resume->reason == ERRAND_REASON_TIMEOUT) {
         news = (errand_task_news){.why = ERRAND_WHY_TIME};
     }

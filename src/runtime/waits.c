@@ -134,6 +134,38 @@ errand__wait_forget(errand_runtime *runtime, errand__resume *resume)
     errand__resume_give(runtime, resume);
 }
 
+static bool
+is_completion_of(const errand__resume *resume, const errand_identity *identity)
+{
+    const errand_identity *its = &resume->completion.identity;
+
+    return resume->completed && resume->reason == ERRAND_REASON_NONE &&
+           its->wait == identity->wait && its->generation == identity->generation &&
+           its->operation == identity->operation && its->kind == identity->kind;
+}
+
+bool
+errand__wait_recall(errand_runtime *runtime, const errand_identity *identity,
+                    errand_reason reason)
+{
+    errand__link *heads[2] = {&runtime->scheduler.ready, &runtime->scheduler.pass};
+
+    for (int i = 0; i < 2; i++)
+        for (errand__link *link = heads[i]->next; link != heads[i]; link = link->next) {
+            errand__ready *ready = ERRAND__CONTAINER(link, errand__ready, link);
+            errand__resume *resume = ERRAND__CONTAINER(ready, errand__resume, ready);
+
+            if (ready->visit != errand__resume_visit ||
+                !is_completion_of(resume, identity))
+                continue;
+            resume->reason = reason;
+            resume->completed = false;
+            errand__resume_clear(runtime, resume);
+            return true;
+        }
+    return false;
+}
+
 /* The host's function may never come back (longjmp), so nothing is left to do after it but to
  * clear and give back, which an unwind does instead (errand__visit_finish). */
 void

@@ -268,8 +268,6 @@ void errand__task_joins_clear(errand_task *task);
 
 /* task_visit.c: the function is called. */
 void errand__task_visit(errand__ready *ready, void *context);
-/* Is it cancelled and untold?  Then the next visit tells that, in place of its news. */
-bool errand__task_must_tell(const errand_task *task);
 void errand__task_enter(errand_task *task, const errand_task_news *news);
 /* The running task was left by longjmp: it ends as failed, at the next drive. */
 void errand__scheduler_unwound(errand__scheduler *scheduler);

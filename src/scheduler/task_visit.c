@@ -8,8 +8,9 @@
 
 static void answered(errand_task *task, errand_task_answer answer);
 
-bool
-errand__task_must_tell(const errand_task *task)
+/* Is it cancelled and untold? */
+static bool
+must_tell(const errand_task *task)
 {
     return !task->told && errand__task_reason(task) != ERRAND_REASON_NONE;
 }
@@ -37,7 +38,7 @@ errand__task_enter(errand_task *task, const errand_task_news *news)
     errand_task_answer answer;
 
     ERRAND_ASSERT(scheduler->running == NULL && !task->ending);
-    if (errand__task_must_tell(task)) { /* in place of what it was readied for (O39) */
+    if (must_tell(task)) { /* in place of what it was readied for (O39) */
         told.reason = errand__task_reason(task);
         task->told = true;
         news = &told;

@@ -3,6 +3,7 @@
 #define ERRAND_WORKERS_H
 /* workers: hands.  Executors and leases.  Workers see dispatches, never registrars' counters or
  * the runtime: they can neither forge a name nor settle twice. */
+#include <pthread.h>
 #include "dispatch/dispatch.h"
 #include "errand/executor.h"
 
@@ -106,6 +107,11 @@ errand__fork_epoch(void)
 {
     return atomic_load_explicit(&errand__forks, memory_order_relaxed);
 }
+
+/* thread.c: pthread_create for the library's own threads, which take no signals but those that a
+ * fault of their own raises (O60).  attributes NULL = the usual ones.  Answers an errno. */
+int errand__thread_create(pthread_t *out_thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *arg), void *arg);
 
 /* lease.c: the runtime's side.  EDUPLICATE is the runtime's business. */
 errand_status errand__lease_create(errand_executor *executor, errand__block *block,

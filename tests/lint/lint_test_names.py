@@ -11,7 +11,14 @@ for path in tree.c_files(report.root, "tests"):
     text = tree.read(report.root, path)
     bare = tree.code(text)
     run = []
-    for match in RUN.finditer(bare):
+    # #define WITH_WORLD(test) cmocka_unit_test_...(test, ...): such a macro runs tests too.
+    macros = re.findall(r"#define (\w+)\((\w+)\)[ \\\n]*cmocka_unit_test\w*\(\s*\2\b", bare)
+    runs = list(RUN.finditer(bare))
+    for macro, argument in macros:
+        runs = [match for match in runs if match.group(1) != argument]
+        runs += [match for match in re.finditer(r"\b%s\((\w+)\)" % macro, bare)
+                 if match.group(1) != argument]
+    for match in runs:
         name = match.group(1)
         line = bare.count("\n", 0, match.start()) + 1
         words = [word for word in name.split("_") if word]

@@ -57,6 +57,19 @@ actor_spawn(test_world *in, const errand_task_id *parent, const char *label, act
     return self->id;
 }
 
+void
+actors_restart(test_world *in, uint64_t seed, errand_completion_fn *fn, void *arg)
+{
+    errand_runtime_config config = {.struct_size = sizeof config,
+                                    .order = ERRAND_ORDER_INLINE,
+                                    .seed = seed,
+                                    .on_completion = fn,
+                                    .held_on_completion_arg = arg};
+
+    world_end(in);
+    world_begin(in, &config, 0);
+}
+
 errand_turn
 drive_items(test_world *in, uint32_t items)
 {

@@ -27,6 +27,8 @@ typedef struct actor {
 errand_task_id actor_spawn(test_world *in, const errand_task_id *parent,
                            const char *label, actor *self);
 errand_task_spec actor_spec(test_world *in, const char *label, actor *self);
+/* Ends the world and begins one in inline order. */
+void actors_restart(test_world *in, uint64_t seed, errand_completion_fn *fn, void *arg);
 /* Drives until a turn makes no progress; answers that turn. */
 errand_turn drive_all(test_world *in);
 /* One turn with a limit of items. */

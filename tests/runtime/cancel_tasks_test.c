@@ -363,19 +363,21 @@ step_defer(errand_task *task, actor *self, const errand_task_news *news)
 static void
 deferred_cleanups_run_newest_first_and_children_before_parents(void **state)
 {
-    static char of_parent[] = "abc", of_child[] = "xyz";
+    static char of_parent[] = "abc", of_child[] = "xyz", of_newer[] = "uvw";
     test_world *in = *state;
     actor parent = {.step = step_defer, .arg = of_parent, .number = 1};
     actor child = {.step = step_defer, .arg = of_child};
+    actor newer = {.step = step_defer, .arg = of_newer};
 
     memset(trail, 0, sizeof trail);
     actor_spawn(in, NULL, "parent", &parent);
     actor_spawn(in, &parent.id, "child", &child);
+    actor_spawn(in, &parent.id, "newer", &newer);
     drive_all(in);
     assert_string_equal(trail, "");
     assert_int_equal(errand_task_wake(in->runtime, &parent.id), ERRAND_OK);
     drive_all(in);
-    assert_string_equal(trail, "zyxba"); /* c was undone */
+    assert_string_equal(trail, "wvuzyxba"); /* c was undone */
     assert_int_equal(actor_end(&parent), ERRAND_END_FAILED);
     assert_int_equal(actor_end(&child), ERRAND_END_ABORTED);
     world_end(in);
@@ -481,26 +483,42 @@ shutdown_tells_tasks_that_listen_and_reports_the_others(void **state)
     errand_executor_abandon(&in->executor);
 }
 
-#define WITH(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        WITH(cancelled_task_is_told_once_and_each_wait_answers_it),
-        WITH(cancel_of_a_task_cancels_its_operation_at_once),
-        WITH(cancel_wins_over_a_completion_that_was_not_told),
-        WITH(abort_forgets_the_operation_and_resumes_nobody),
-        WITH(abort_inside_the_handler_of_its_own_completion_drops_it_once),
-        WITH(task_may_abort_itself_and_its_parent),
-        WITH(grace_ends_in_an_abort_at_the_runtimes_clock),
-        WITH(shield_lets_a_cancelled_task_wait_for_its_cleanup),
-        WITH(kept_cancel_ends_a_wait_when_the_shield_is_left),
-        WITH(deferred_cleanups_run_newest_first_and_children_before_parents),
-        WITH(cancel_of_the_roots_reaches_everything_alive),
-        WITH(interrupt_cancels_the_roots_at_the_next_drive),
-        WITH(panic_in_a_tasks_drop_is_contained),
-        WITH(shutdown_tells_tasks_that_listen_and_reports_the_others),
+        cmocka_unit_test_setup_teardown(
+            cancelled_task_is_told_once_and_each_wait_answers_it, world_setup,
+            world_teardown),
+        cmocka_unit_test_setup_teardown(cancel_of_a_task_cancels_its_operation_at_once,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(cancel_wins_over_a_completion_that_was_not_told,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(abort_forgets_the_operation_and_resumes_nobody,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(
+            abort_inside_the_handler_of_its_own_completion_drops_it_once, world_setup,
+            world_teardown),
+        cmocka_unit_test_setup_teardown(task_may_abort_itself_and_its_parent, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(grace_ends_in_an_abort_at_the_runtimes_clock,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(shield_lets_a_cancelled_task_wait_for_its_cleanup,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(kept_cancel_ends_a_wait_when_the_shield_is_left,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(
+            deferred_cleanups_run_newest_first_and_children_before_parents, world_setup,
+            world_teardown),
+        cmocka_unit_test_setup_teardown(cancel_of_the_roots_reaches_everything_alive,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(interrupt_cancels_the_roots_at_the_next_drive,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(panic_in_a_tasks_drop_is_contained, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(
+            shutdown_tells_tasks_that_listen_and_reports_the_others, world_setup,
+            world_teardown),
     };
     return test_group("runtime/cancel_tasks", tests, NULL, NULL);
 }

@@ -411,22 +411,32 @@ deadline_of_an_operation_fires_in_a_turn(void **state)
     world_end(in);
 }
 
-#define WITH(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        WITH(each_source_gets_an_eighth_of_the_items_over_eight_turns),
-        WITH(turn_never_takes_more_than_its_items),
-        WITH(turns_of_one_item_reach_every_source),
-        WITH(limits_of_each_kind_hold_and_the_others_go_on),
-        WITH(turn_without_a_limit_ends_although_the_work_does_not),
-        WITH(turn_says_progress_idle_or_quiescent),
-        WITH(budget_that_cannot_be_read_is_refused),
-        WITH(wall_clock_ends_a_turn_of_endless_work),
-        WITH(command_does_not_overtake_a_completion),
-        WITH(deadline_of_an_operation_fires_in_a_turn),
+        cmocka_unit_test_setup_teardown(
+            each_source_gets_an_eighth_of_the_items_over_eight_turns, world_setup,
+            world_teardown),
+        cmocka_unit_test_setup_teardown(turn_never_takes_more_than_its_items, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(turns_of_one_item_reach_every_source, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(limits_of_each_kind_hold_and_the_others_go_on,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(
+            turn_without_a_limit_ends_although_the_work_does_not, world_setup,
+            world_teardown),
+        cmocka_unit_test_setup_teardown(turn_says_progress_idle_or_quiescent, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(budget_that_cannot_be_read_is_refused,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(wall_clock_ends_a_turn_of_endless_work,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(command_does_not_overtake_a_completion,
+                                        world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(deadline_of_an_operation_fires_in_a_turn,
+                                        world_setup, world_teardown),
     };
     return test_group("runtime/drive", tests, NULL, NULL);
 }

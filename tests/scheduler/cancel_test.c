@@ -163,6 +163,41 @@ cancel_inside_a_shield_is_kept_until_its_end(void **state)
     assert_int_equal(script.end, ERRAND_END_CANCELLED);
 }
 
+static errand_task_answer
+rested(errand_task *task, void *state, const errand_task_news *news)
+{
+    rig_script *script = state;
+
+    script->visits++;
+    script->why = news->why;
+    if (news->why == ERRAND_WHY_TIME)
+        return ERRAND_TASK_DONE;
+    if (news->why == ERRAND_WHY_CANCELLED)
+        errand__task_shield_enter(task, 2000);
+    assert_int_equal(errand__task_wait_begin(task, ERRAND__TASK_WAIT_SLEEP, 1999),
+                     ERRAND_OK);
+    return ERRAND_TASK_WAIT;
+}
+
+/* O40: once; what a told task waited for inside its shield is told as it is. */
+static void
+told_task_is_not_told_again(void **state)
+{
+    scheduler_rig *rig = *state;
+    rig_script script = {.letters = ""};
+    errand_task *task = rig_spawn(rig, NULL, "rested", &script);
+
+    task->fn = rested;
+    rig_pass(rig);
+    cancel(rig, task, ERRAND_REASON_EXPLICIT);
+    rig_pass(rig);
+    rig_time(rig, 2000); /* the sleep is over, and then the shield */
+    rig_pass(rig);
+    assert_int_equal(script.visits, 3);
+    assert_int_equal(script.why, ERRAND_WHY_TIME);
+    assert_int_equal(script.end, ERRAND_END_CANCELLED);
+}
+
 static void
 operation_of_an_ended_task_is_forgotten_and_of_a_cancelled_one_cancelled(void **state)
 {
@@ -216,19 +251,28 @@ cleanups_run_newest_first_and_only_once(void **state)
     assert_int_equal(order[1], 0);
 }
 
-#define WITH(name) cmocka_unit_test_setup_teardown(name, rig_setup_arrival, rig_teardown)
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        WITH(waiting_task_is_told_once_and_ends_as_cancelled),
-        WITH(readied_task_hears_the_reason_in_place_of_its_news),
-        WITH(cancel_reaches_every_living_descendant),
-        WITH(grace_ends_in_an_abort_but_not_inside_a_shield),
-        WITH(cancel_inside_a_shield_is_kept_until_its_end),
-        WITH(operation_of_an_ended_task_is_forgotten_and_of_a_cancelled_one_cancelled),
-        WITH(cleanups_run_newest_first_and_only_once),
+        cmocka_unit_test_setup_teardown(waiting_task_is_told_once_and_ends_as_cancelled,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            readied_task_hears_the_reason_in_place_of_its_news, rig_setup_arrival,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(cancel_reaches_every_living_descendant,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(grace_ends_in_an_abort_but_not_inside_a_shield,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(cancel_inside_a_shield_is_kept_until_its_end,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(told_task_is_not_told_again, rig_setup_arrival,
+                                        rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            operation_of_an_ended_task_is_forgotten_and_of_a_cancelled_one_cancelled,
+            rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(cleanups_run_newest_first_and_only_once,
+                                        rig_setup_arrival, rig_teardown),
     };
     return test_group("scheduler/cancel", tests, NULL, NULL);
 }

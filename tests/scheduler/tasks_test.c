@@ -235,22 +235,31 @@ task_left_by_longjmp_ends_as_failed(void **state)
     assert_int_equal(child.end, ERRAND_END_ABORTED);
 }
 
-#define WITH(name) cmocka_unit_test_setup_teardown(name, rig_setup_inline, rig_teardown)
-
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        WITH(names_go_up_and_old_ones_find_nothing),
-        WITH(last_number_is_issued_once_and_then_none),
-        WITH(keys_hang_on_parent_label_and_count_of_siblings),
-        WITH(long_labels_are_cut_and_missing_ones_called_task),
-        WITH(million_short_children_need_the_memory_of_a_few),
-        WITH(deep_chain_is_aborted_on_a_small_stack),
-        WITH(end_of_a_parent_aborts_its_children_and_no_sibling),
-        WITH(records_never_move_and_slots_lead_to_them),
-        WITH(answer_wait_without_a_wait_is_a_failure),
-        WITH(task_left_by_longjmp_ends_as_failed),
+        cmocka_unit_test_setup_teardown(names_go_up_and_old_ones_find_nothing,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(last_number_is_issued_once_and_then_none,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(keys_hang_on_parent_label_and_count_of_siblings,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(long_labels_are_cut_and_missing_ones_called_task,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(million_short_children_need_the_memory_of_a_few,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(deep_chain_is_aborted_on_a_small_stack,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            end_of_a_parent_aborts_its_children_and_no_sibling, rig_setup_inline,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(records_never_move_and_slots_lead_to_them,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(answer_wait_without_a_wait_is_a_failure,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(task_left_by_longjmp_ends_as_failed,
+                                        rig_setup_inline, rig_teardown),
     };
     return test_group("scheduler/tasks", tests, NULL, NULL);
 }

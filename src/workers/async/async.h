@@ -111,10 +111,10 @@ unsigned errand__roster_busy(const errand__roster *roster); /* how many have not
 void errand__roster_nudge(errand_lease *lease, errand__record *record,
                           uint32_t generation);
 bool errand__roster_write_off(errand__roster *roster, errand__record *record);
-/* Ages and overruns of the pending jobs.  The caller holds *roster->lock. */
+/* Ages and overruns of the pending jobs.  The caller holds the executor's lock, under which name the
+ * analysis does not know it here. */
 void errand__roster_ages_locked(errand__roster *roster, uint64_t now,
-                                errand_executor_snapshot *out_snapshot)
-    ERRAND_REQUIRES(*roster->lock);
+                                errand_executor_snapshot *out_snapshot);
 
 /* ---- poller: a thread's hands for async jobs (poller.c) ------------------------------------------ */
 typedef struct errand__poller {
@@ -166,7 +166,4 @@ typedef struct errand__async {
 errand_status errand__async_start(errand__async *executor); /* OK, ENOTHREAD */
 bool errand__async_is_own_thread(const errand__async *executor);
 void errand__async_free(errand__async *executor);
-/* Threads of the library: all signals but the synchronous ones are blocked (O60). */
-errand_status errand__thread_create(pthread_t *out_thread, void *(*run)(void *arg),
-                                    void *arg);
 #endif

@@ -134,28 +134,22 @@ drop_taken(errand__roster *roster, errand__hands *hands, errand_waker *waker)
 void
 errand__roster_drop(errand__roster *roster)
 {
-    errand__link dropped;
+    errand_waker *waker;
     errand__hands hands;
 
-    errand__list_init(&dropped);
-    errand__lock_acquire(roster->lock);
-    roster->dropping = true;
-    while (!errand__list_empty(&roster->pending)) {
-        errand__link *link = roster->pending.next;
-
-        errand__list_unlink(link);
-        errand__list_append(&dropped, link);
-    }
-    errand__lock_release(roster->lock);
-    if (errand__list_empty(&dropped))
-        return;
     errand__hands_init(&hands);
-    while (!errand__list_empty(&dropped)) {
-        errand__link *link = dropped.next;
-
-        errand__list_unlink(link);
-        drop_taken(roster, &hands, ERRAND__CONTAINER(link, errand_waker, pending));
-    }
+    do { /* one by one: what is linked is anybody's who has the lock */
+        waker = NULL;
+        errand__lock_acquire(roster->lock);
+        roster->dropping = true;
+        if (!errand__list_empty(&roster->pending)) {
+            waker = ERRAND__CONTAINER(roster->pending.next, errand_waker, pending);
+            errand__list_unlink(&waker->pending);
+        }
+        errand__lock_release(roster->lock);
+        if (waker != NULL)
+            drop_taken(roster, &hands, waker);
+    } while (waker != NULL);
     errand__hands_fini(&hands);
 }
 

@@ -9,7 +9,6 @@
  * A body that ends its thread (pthread_exit) is settled as PANICKED by a cleanup handler, on the
  * dying thread, which then starts another, or, where none can be made, goes on itself inside the
  * handler: the executor is never without a thread. */
-#include <signal.h>
 #include "errand/async.h"
 #include "workers/async/async.h"
 
@@ -28,26 +27,11 @@ errand__async_is_own_thread(const errand__async *executor)
 }
 
 errand_status
-errand__thread_create(pthread_t *out_thread, void *(*run)(void *arg), void *arg)
-{
-    static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-                                      SIGTRAP, SIGSYS, SIGABRT};
-    sigset_t blocked, before;
-    int error;
-
-    sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof synchronous / sizeof synchronous[0]; i++)
-        sigdelset(&blocked, synchronous[i]);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    error = pthread_create(out_thread, NULL, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error == 0 ? ERRAND_OK : ERRAND_ENOTHREAD;
-}
-
-errand_status
 errand__async_start(errand__async *executor)
 {
-    return errand__thread_create(&executor->thread, run_thread, executor);
+    return errand__thread_create(&executor->thread, NULL, run_thread, executor) == 0
+               ? ERRAND_OK
+               : ERRAND_ENOTHREAD;
 }
 
 /* ---- queues ------------------------------------------------------------------------------- */
@@ -170,11 +154,12 @@ ended_inside(void *arg)
 {
     errand__async *executor = arg;
 
-    errand__frame_unwind(NULL);
+    errand__frame_unwind(&executor->poller.hands.frame);
     errand__executor_hold(&executor->base);
     errand__poller_panicked(&executor->poller, "the body ended its thread");
     end_turn(executor);
     errand__count(&executor->replaced);
+    errand__frame_leave(&executor->poller.hands.frame);
     errand__poller_fini(&executor->poller);
     own = NULL;
     if (errand__async_start(executor) == ERRAND_OK) {

@@ -75,6 +75,9 @@ errand__pool_ready(errand_lease *lease, const errand__record *record)
     uint8_t lane = errand__lane_of(record);
     uint8_t rank = rank_of[record->priority];
 
+    if (record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC)
+        return errand__misuse(ERRAND_EUNSUPPORTED, "errand_submit",
+                              "a blocking pool cannot poll; use an async executor");
     if (lane >= ERRAND_LANES)
         return ERRAND_EINVAL;
     errand__queue *queue = place->queues[lane];
@@ -82,7 +85,8 @@ errand__pool_ready(errand_lease *lease, const errand__record *record)
     if (ready && (record->extra == NULL || record->extra->soft_ns == 0))
         return ERRAND_OK;
     if (place->pool->lanes[lane].limit == 0)
-        return ERRAND_EINVAL;
+        return errand__misuse(ERRAND_EINVAL, "errand_submit",
+                              "the pool has no such lane; define it first");
     errand__queue *made = NULL;
     if (queue == NULL) {
         made = queue = errand__mem_map(sizeof *queue);

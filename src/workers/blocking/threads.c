@@ -42,32 +42,6 @@ make_key(void)
 /* ---- starting ---------------------------------------------------------------------------------- */
 
 #if ERRAND_TESTING
-/* refusals: how many thread creations are still to be refused.
- * Writers: a test, spawning threads.  Readers: spawning threads.
- * Order:   relaxed.  Pairs: none.
- * Why:     a number of its own. */
-static _Atomic uint32_t refusals;
-
-void
-errand_testing_refuse_threads(uint32_t n)
-{
-    atomic_store_explicit(&refusals, n, memory_order_relaxed);
-}
-
-static bool
-refused_by_test(void)
-{
-    uint32_t left = atomic_load_explicit(&refusals, memory_order_relaxed);
-
-    while (left != 0) {
-        uint32_t after = left == UINT32_MAX ? left : left - 1;
-        if (atomic_compare_exchange_weak_explicit(
-                &refusals, &left, after, memory_order_relaxed, memory_order_relaxed))
-            return true;
-    }
-    return false;
-}
-
 void
 errand_testing_idle_clock(errand_executor *executor, uint64_t ns)
 {
@@ -78,42 +52,25 @@ errand_testing_idle_clock(errand_executor *executor, uint64_t ns)
     errand__lock_release(&pool->lock);
     errand__pool_wake_all(pool);
 }
-#else
-static bool
-refused_by_test(void)
-{
-    return false;
-}
 #endif
 
-/* Library threads take no signals but those that a fault of their own raises (O60). */
 static int
 create_thread(const errand__pool *pool, errand__worker *worker)
 {
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     pthread_attr_t attributes;
     pthread_t thread;
-    sigset_t blocked, before;
 
-    if (refused_by_test())
-        return EAGAIN;
     pthread_once(&key_once, make_key);
     if (!key_made)
         return EAGAIN;
     int error = pthread_attr_init(&attributes);
     if (error != 0)
         return error;
-    sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        sigdelset(&blocked, own[i]);
     error = pthread_attr_setstacksize(&attributes, pool->config.stack_size);
     if (error == 0)
         error = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (error == 0) {
-        pthread_sigmask(SIG_SETMASK, &blocked, &before);
-        error = pthread_create(&thread, &attributes, errand__worker_main, worker);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
+    if (error == 0)
+        error = errand__thread_create(&thread, &attributes, errand__worker_main, worker);
     pthread_attr_destroy(&attributes);
     return error;
 }
@@ -211,7 +168,10 @@ errand__pool_spawn(errand__pool *pool, bool replacement)
     if (error == 0) {
         pool->started++;
         pool->replaced += replacement;
-        pool->refused -= pool->refused > 0;
+        uint32_t living = atomic_load_explicit(&pool->living, memory_order_relaxed);
+        pool->refused = pool->refused == 0 || living >= pool->config.workers_min
+                            ? 0
+                            : pool->config.workers_min - living;
         pool->lost_since = 0;
     } else {
         roused = refuse_locked(pool, worker);

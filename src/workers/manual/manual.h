@@ -97,7 +97,7 @@ errand__manual_oldest_locked(const errand__manual_lease *lease); /* cycles; 0 = 
 void errand__manual_forget_queues(errand__manual *executor, errand__manual_lease *lease);
 
 /* step.c */
-/* ops->step.  A seeded lease: runs what it has, an async job to its end.  Another: poll_once. */
+/* ops->step.  A seeded lease: runs what it has queued or woken.  Another: poll_once. */
 void errand__manual_step_lease(errand_lease *lease);
 /* Polls once what is woken, unless another thread steps.  Owner. */
 void errand__manual_poll_once(errand__manual_lease *lease);

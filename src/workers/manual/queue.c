@@ -14,7 +14,7 @@
 #include "workers/manual/manual.h"
 
 #define STALE_LEAST 1024
-#define STREAK_MAX  15
+#define STREAK_MAX  15 /* starts before one of a lower priority that waits */
 
 static errand__manual *
 executor_of(const errand__manual_lease *lease)
@@ -188,13 +188,14 @@ choose_locked(errand__manual_lease *lease, errand__manual_queue *queue)
             lower = ring;
         }
     }
-    if (lower != NULL && queue->streak >= STREAK_MAX) {
+    if (lower == NULL) {
         queue->streak = 0;
-        return lower;
+        return best;
     }
-    if (best != NULL && queue->streak < STREAK_MAX)
-        queue->streak++;
-    return best;
+    if (queue->streak++ < STREAK_MAX)
+        return best;
+    queue->streak = 0;
+    return lower;
 }
 
 static bool

@@ -3,7 +3,7 @@
  *
  * There are two pairs of hands.  Those of the executor serve errand_manual_step, whose thread may
  * change from call to call; those of a lease serve its owner, in seeded orders and at its end.
- * There an async job is waited for until it has ended: it was handed over alone, at its due.  So a runtime in a seeded order never waits for a step on another thread.
+ * So a runtime in a seeded order never waits for a step on another thread.
  *
  * No lock is held while a body runs: a body that is stepped on its owner's thread may submit,
  * cancel (also itself) and read snapshots.  Waiting calls answer EDEADLOCK there, as on any
@@ -12,6 +12,9 @@
  * A body must not end its thread here: pthread_exit would end the thread of the one who
  * steps, and neither its operation nor the step would ever end. */
 #include "workers/manual/manual.h"
+
+#define STEP_BODIES                                                                      \
+    64 /* of a seeded lease at once, so that the owner looks up in between */
 
 /* A call that steps.  In memory, so that a panic finds it as it was. */
 typedef struct step {
@@ -153,18 +156,10 @@ errand__manual_step_lease(errand_lease *lease)
     step stepped = {.executor = errand__manual_of(lease->executor),
                     .only = mine,
                     .poller = &mine->own,
-                    .budget = SIZE_MAX};
+                    .budget = STEP_BODIES};
 
-    if (!lease->is_virtual) {
-        errand__manual_poll_once(mine);
-        return;
-    }
-    for (;;) {
-        unsigned bell = errand__port_bell(mine->roster.port); /* Pairs: port-bell */
-
+    if (lease->is_virtual)
         run_all(&stepped);
-        if (errand__roster_busy(&mine->roster) == 0)
-            return;
-        errand__port_sleep(mine->roster.port, bell, UINT64_MAX);
-    }
+    else
+        errand__manual_poll_once(mine);
 }

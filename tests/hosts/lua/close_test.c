@@ -6,9 +6,11 @@
 #include "host.h"
 #include <lauxlib.h>
 #include <lualib.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include "errand/testing.h"
 #include "gate.h"
 #include "group.h"
 
@@ -94,6 +96,16 @@ state_open(memory *own)
     return L;
 }
 
+/* The library's bytes are back at what they were; the pool's last thread may still be ending. */
+static void
+assert_all_given_back(int64_t before)
+{
+    uint64_t until = errand_deadline_in(10000000000U);
+    while (errand_testing_live_bytes() != before && errand_deadline_in(0) < until)
+        sched_yield();
+    assert_int_equal(errand_testing_live_bytes(), before);
+}
+
 static void
 close_inside(const char *script, errand_order order)
 {
@@ -101,6 +113,7 @@ close_inside(const char *script, errand_order order)
     memset(&own, 0, sizeof own);
     errand_lua_options options = ERRAND_LUA_OPTIONS_INIT;
     errand_lua_result result;
+    int64_t before = errand_testing_live_bytes();
     options.order = order;
     options.has_seed = true;
     closing = state_open(&own);
@@ -110,6 +123,7 @@ close_inside(const char *script, errand_order order)
         fail_msg("the script did not leave");
     }
     assert_int_equal(own.live, 0);
+    assert_all_given_back(before);
 }
 
 static void
@@ -192,6 +206,7 @@ lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing(void **unused)
 {
     (void)unused;
     memory own = {0};
+    int64_t before = errand_testing_live_bytes();
     bool complete = false;
     uint64_t n = 1;
     for (; !complete && n < 5000; n++) {
@@ -214,6 +229,7 @@ lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing(void **unused)
         lua_close(L);
         assert_int_equal(own.live, 0);
     }
+    assert_all_given_back(before);
     assert_true(complete);
     assert_true(n > 100);
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_TESTS_MODEL_PLAY_H
+#define ERRAND_TESTS_MODEL_PLAY_H
+/* play: one run of a program: what it holds of the library, what it counted, and the model.
+ * play.c runs calls and compares; calls.c has one function per verb; parts.c has the bodies,
+ * handlers and drops that the library calls. */
+#include <setjmp.h>
+#include "errand/async.h"
+#include "errand/executor.h"
+#include "errand/order.h"
+#include "errand/task.h"
+#include "errand/testing.h"
+#include "model.h"
+#include "program.h"
+
+enum { PLAY_REGISTERS = 8, PLAY_NODES = MODEL_NODES };
+
+/* What an operation's parts do; from a call's bytes. */
+typedef struct play_plan {
+    uint8_t end;                 /* see parts.c */
+    uint8_t nested;              /* calls made inside its body, and inside its handler */
+    uint8_t extra;
+    uint8_t polls;
+    bool take, leave;
+} play_plan;
+enum { PLAY_END_OK, PLAY_END_TYPED, PLAY_END_BLOCK, PLAY_END_CODE, PLAY_END_DETAILS,
+       PLAY_END_FORGED, PLAY_END_PANIC, PLAY_END_WORK };
+enum { PLAY_EXTRA_NONE, PLAY_EXTRA_CANCEL, PLAY_EXTRA_FOLLOW, PLAY_EXTRA_DEFER, PLAY_EXTRA_WAKE,
+       PLAY_EXTRA_START, PLAY_EXTRA_START_PANIC, PLAY_EXTRA_POST };
+
+typedef struct play_op {
+    struct play *play;
+    int index, name, runtime, parent; /* parent: it follows that one; else -1 */
+    errand_spec spec;
+    play_plan plan;
+    errand_waker *waker;
+    bool owned, continued, left;
+    int bodies, deferred;
+    int state_drops, decoder_ends, decodes, hook_drops, hook_cancels, reaps, continuation_ends;
+    int payloads, payload_drops, values, value_ends, completions;
+} play_op;
+typedef struct play_name {
+    struct play *play;
+    errand_identity identity;
+    int op; /* < 0: none yet */
+} play_name;
+typedef struct play_token { /* one register of each sort; op < 0: zeroed */
+    int op;
+    union {
+        errand_prepared prepared;
+        errand_binding binding;
+        errand_wait wait;
+        errand_submission submission;
+    } is;
+} play_token;
+enum { PLAY_PREPARED, PLAY_BINDING, PLAY_WAIT, PLAY_SUBMISSION, PLAY_SORTS };
+typedef struct play_node {
+    errand_command command;
+    struct play *play;
+    int index, runtime;
+} play_node;
+
+typedef struct play {
+    model model;
+    bool judged, trace, in_body, closing, busy[MODEL_RUNTIMES];
+    int stepping; /* executor */
+    const char *verb;
+    int depth; /* of callbacks */
+    int leaving; /* op whose handler leaves by longjmp, + 1 */
+    jmp_buf home;
+    bool at_home; /* home is where drain or drive was called, and no other frame is between */
+    const uint8_t *bytes;
+    size_t size, at;
+    errand_executor *executor[2];
+    errand_runtime *runtime[MODEL_RUNTIMES];
+    errand_runtime_config config;
+    errand_inbox *inbox[MODEL_RUNTIMES];
+    uint64_t runtime_id[MODEL_RUNTIMES], operations[MODEL_RUNTIMES];
+    errand_lease *lease[MODEL_LEASES];
+    uint32_t owed_max;
+    play_token token[PLAY_SORTS][PLAY_REGISTERS];
+    int names, ops;
+    play_name name[MODEL_OPS];
+    play_op op[MODEL_OPS];
+    play_node node[MODEL_RUNTIMES][PLAY_NODES];
+    uint64_t entered; /* bodies and polls */
+    uint64_t turn_heard, turn_commands;
+    program_result *result;
+} play;
+
+/* play.c */
+void play_fail(play *p, const char *format, ...) ERRAND_PRINTF(2, 3);
+bool play_failed(const play *p);
+/* Has the model agreed?  Fold and print what was answered. */
+void play_said(play *p, const char *call, errand_status status, uint64_t more);
+void play_event(play *p, const char *event, int op, uint64_t more);
+void play_nested(play *p, int calls); /* the next calls, inside a callback */
+void play_open_runtime(play *p, int runtime);
+void play_attach(play *p, int lease);
+void play_close_lease(play *p, int lease);
+void play_close_runtime(play *p, int runtime, errand_shutdown_mode mode);
+#define PLAY_MODEL(p, call)                                                              \
+    do {                                                                                 \
+        if ((p)->judged)                                                                 \
+            call, play_sync(p);                                                          \
+    } while (0)
+
+void play_sync(play *p); /* names that the model gave to followers */
+
+void play_meanwhile(play *p, int runtime);
+
+/* calls.c */
+void play_call(play *p, const uint8_t *call);
+bool play_has_room(const play *p, int ops);
+
+/* parts.c */
+/* The next operation, to be kept by p->ops++ once the library took its parts. */
+play_op *play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c);
+play_name *play_new_name(play *p, const errand_identity *identity, int op);
+errand_continuation play_continuation(play_op *op);
+void play_heard(void *arg, errand_completion *completion);
+void play_ran_command(errand_runtime *runtime, void *arg);
+void play_dropped_command(void *arg);
+
+#endif
