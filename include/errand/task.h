@@ -90,7 +90,8 @@ errand_task_state_read(errand_runtime *runtime, const errand_task_id *id,
 /* ---- waits: inside the task's function; one at a time ------------------------------------------- */
 /* Each answers ECANCELLED at once if the task was cancelled, unless inside a shield; nothing is
  * registered then.  EMISUSE: not inside this task's function, or a wait is registered already.
- * A limit (limit_ns on the runtime's clock, UINT64_MAX = none) ends the wait with WHY_TIME.
+ * A limit is until_ns: a moment on the runtime's clock (errand_runtime_now() plus a length), not a
+ * length; UINT64_MAX = none.  It ends the wait with WHY_TIME.
  * errand_task_sleep_until: a past deadline is ready at once, in this same pass.  EINVAL is answered
  *   by errand_task_sleep if now + ns overflows.
  * errand_task_await: start an operation and wait for it; ends by limit: the operation is cancelled
@@ -105,13 +106,13 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_task_sleep_until(errand_task *ta
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_await(errand_task *task,
                                                            errand_lease *lease,
                                                            const errand_spec *spec,
-                                                           uint64_t limit_ns,
+                                                           uint64_t until_ns,
                                                            errand_identity *out_identity);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_join(errand_task *task,
                                                           const errand_task_id *ids,
-                                                          size_t count, uint64_t limit_ns);
+                                                          size_t count, uint64_t until_ns);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_park(errand_task *task,
-                                                          uint64_t limit_ns);
+                                                          uint64_t until_ns);
 /* Errors: EUNKNOWN (it has ended) · EFOREIGN · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_wake(errand_runtime *runtime,
                                                           const errand_task_id *id);
@@ -133,12 +134,12 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_cancel_roots(errand_runtime *run
                                                              errand_reason reason);
 /* errand_task_cancelled: the reason, or NONE.  Inside a shield: NONE until it ends. */
 ERRAND_API errand_reason errand_task_cancelled(const errand_task *task);
-/* errand_task_shield: until the matching unshield or limit_ns, waits work although it was cancelled,
+/* errand_task_shield: until the matching unshield or until_ns, waits work although it was cancelled,
  * and a cancel that comes is kept for the end of the shield.  Shields nest; the outermost limit rules.
  * errand_task_defer: fn(arg) runs once, newest first, when the task ends; undone by errand_task_undefer
  * (the newest). Errors: ENOMEM · EMISUSE. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_shield(errand_task *task,
-                                                            uint64_t limit_ns);
+                                                            uint64_t until_ns);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_unshield(errand_task *task);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_defer(errand_task *task,
                                                            void (*fn)(void *arg), void *arg);

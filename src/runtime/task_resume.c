@@ -18,7 +18,7 @@ const errand__outside errand__tasks_outside = {
 
 errand_status
 errand_task_await(errand_task *task, errand_lease *lease, const errand_spec *spec,
-                  uint64_t limit_ns, errand_identity *out_identity)
+                  uint64_t until_ns, errand_identity *out_identity)
 {
     errand_identity identity;
     errand_runtime *runtime;
@@ -44,7 +44,7 @@ errand_task_await(errand_task *task, errand_lease *lease, const errand_spec *spe
         return status;
     }
     errand__task_wait_operation(task, resume, identity.wait, identity.generation,
-                                limit_ns);
+                                until_ns);
     errand__flush(lease);
     if (out_identity != NULL)
         *out_identity = identity;

@@ -72,7 +72,7 @@ errand_task_sleep_until(errand_task *task, uint64_t deadline_ns)
 
 errand_status
 errand_task_join(errand_task *task, const errand_task_id *ids, size_t count,
-                 uint64_t limit_ns)
+                 uint64_t until_ns)
 {
     errand_runtime *runtime = NULL;
     errand_status status = errand__task_enter_wait(task, __func__, &runtime);
@@ -95,14 +95,14 @@ errand_task_join(errand_task *task, const errand_task_id *ids, size_t count,
         errand__task_ready(task, ERRAND_WHY_JOINED);
         return ERRAND_OK;
     }
-    status = errand__task_wait_begin(task, ERRAND__TASK_WAIT_JOIN, limit_ns);
+    status = errand__task_wait_begin(task, ERRAND__TASK_WAIT_JOIN, until_ns);
     if (status != ERRAND_OK)
         errand__task_joins_clear(task);
     return status;
 }
 
 errand_status
-errand_task_park(errand_task *task, uint64_t limit_ns)
+errand_task_park(errand_task *task, uint64_t until_ns)
 {
     errand_runtime *runtime = NULL;
     errand_status status = errand__task_enter_wait(task, __func__, &runtime);
@@ -114,17 +114,17 @@ errand_task_park(errand_task *task, uint64_t limit_ns)
         errand__task_ready(task, ERRAND_WHY_WOKEN);
         return ERRAND_OK;
     }
-    return errand__task_wait_begin(task, ERRAND__TASK_WAIT_PARK, limit_ns);
+    return errand__task_wait_begin(task, ERRAND__TASK_WAIT_PARK, until_ns);
 }
 
 errand_status
-errand_task_shield(errand_task *task, uint64_t limit_ns)
+errand_task_shield(errand_task *task, uint64_t until_ns)
 {
     errand_runtime *runtime = NULL;
     errand_status status = enter_own(task, __func__, &runtime);
 
     if (status == ERRAND_OK)
-        errand__task_shield_enter(task, limit_ns);
+        errand__task_shield_enter(task, until_ns);
     return status;
 }
 
