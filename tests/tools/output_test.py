@@ -26,8 +26,7 @@ def completions_summary_and_digest_are_printed(case):
                      r" failed     read_file gone\.txt: .*gone\.txt",
                      r" panicked   panic boom: .*boom"):
             assert re.search(r"^ *\d+\.\d{6} " + line, done.out, re.M), (line, done)
-        assert "summary: 4 completions: 2 completed, 1 failed, 0 cancelled, 1 panicked" in \
-            done.out, done
+        assert "\nsummary: 4 completions, 2 completed, 1 failed, 1 panicked; " in done.out, done
         digest_of(done.out)
 
 
@@ -44,6 +43,21 @@ def a_seed_is_drawn_and_repeats_the_run(case):
     assert first.out != second.out, (first, second)
     again = case.lua(text, "--seed", seed)
     assert again.out == first.out and again.err == "", (first, again)
+
+
+def late_completions_do_not_count_in_the_digest_of_arrival_order(case):
+    text = """
+    local errand = require 'errand'
+    local first = errand.spawn(errand.command, {'sleep', '0.4'})
+    local second = errand.spawn(errand.command, {'sleep', '30'})
+    errand.sleep(0.1)
+    errand.cancel(second)
+    errand.await(first)
+    """
+    queued, running = case.lua(text, "--workers", "1"), case.lua(text, "--workers", "2")
+    assert " cancelled  command sleep 30 (late)" in queued.out, queued
+    assert " failed     command sleep 30 (late)" in running.out, running
+    assert digest_of(queued.out) == digest_of(running.out), (queued, running)
 
 
 def a_seed_in_hex_is_the_same_seed(case):
@@ -152,9 +166,16 @@ def a_long_run_shows_a_bar_that_goes_away(case):
 
 
 def a_short_run_on_a_terminal_stays_plain(case):
-    ours, process, shown = _on_terminal(case, "print('begun')\n", "--seed", "1")
-    os.close(ours)
-    assert process.wait(program_case.LIMIT) == 0, shown
+    for _ in range(10):
+        start = time.monotonic()
+        ours, process, shown = _on_terminal(
+            case, "print('begun')\nrequire 'errand'.command {'sleep', '0.25'}\n", "--seed", "1")
+        os.close(ours)
+        assert process.wait(program_case.LIMIT) == 0, shown
+        if time.monotonic() - start < 0.5:
+            break  # else the machine was so busy that the run was long
+    else:
+        raise program_case.Skip("the machine is too busy for a short run")
     assert b"\x1b" not in shown and b"begun\r\n" in shown, shown
 
 

@@ -11,15 +11,19 @@ static void
 print_summary(const errand__options *options, const errand__progress *progress,
               const errand_lua_result *result)
 {
-    const uint64_t *n = progress->outcomes;
-    printf("summary: %" PRIu64 " completions: %" PRIu64 " completed, %" PRIu64
-           " failed, %" PRIu64 " cancelled, %" PRIu64 " panicked, %" PRIu64
-           " crashed; %" PRIu64 " late; ",
-           progress->drained, n[ERRAND_COMPLETED], n[ERRAND_FAILED], n[ERRAND_CANCELLED],
-           n[ERRAND_PANICKED], n[ERRAND_CRASHED], progress->late);
+    static const char *const words[] = {"",          "completed", "failed",
+                                        "cancelled", "panicked",  "crashed"};
+    printf("summary: %" PRIu64 " completions", progress->drained);
+    for (size_t i = 1; i < sizeof words / sizeof words[0]; i++) {
+        if (progress->outcomes[i] != 0)
+            printf(", %" PRIu64 " %s", progress->outcomes[i], words[i]);
+    }
+    if (progress->late != 0)
+        printf(", %" PRIu64 " of them late", progress->late);
+    printf("; ");
     printf("%" PRIu64 ".%06" PRIu64 " s%s\n", result->elapsed_ns / 1000000000U,
            result->elapsed_ns % 1000000000U / 1000U,
-           options->order == ERRAND_ORDER_ARRIVAL ? "" : " of virtual time");
+           options->order == ERRAND_ORDER_ARRIVAL ? "" : " virtual");
     uint64_t digest =
         options->order == ERRAND_ORDER_ARRIVAL ? progress->contents : result->digest;
     printf("digest: %016" PRIx64 "\n", digest);
@@ -49,13 +53,17 @@ print_accounts(const errand_lua_result *result)
 static void
 print_report(const errand_report *report)
 {
-    errand__help_problem(
-        "report: accepted %" PRIu64 ", drained %" PRIu64 ", undeliverable %" PRIu64
-        "; left: waits %" PRIu64 ", tasks %" PRIu64 ", running %" PRIu64 ", held %" PRIu64
-        ", posts %" PRIu64 "; %s",
-        report->accounts.accepted, report->accounts.drained, report->undeliverable,
-        report->live_waits, report->live_tasks, report->running, report->held,
-        report->posts_dropped, report->clean ? "clean" : "not clean");
+    errand__help_problem("report: accepted %" PRIu64 ", drained %" PRIu64
+                         ", undeliverable %" PRIu64 "; %s",
+                         report->accounts.accepted, report->accounts.drained,
+                         report->undeliverable,
+                         report->clean ? "clean" : "not clean, this is left:");
+    if (!report->clean)
+        errand__help_problem("report: waits %" PRIu64 ", tasks %" PRIu64
+                             ", entries %" PRIu64 ", running %" PRIu64 ", held %" PRIu64
+                             ", posts %" PRIu64,
+                             report->live_waits, report->live_tasks, report->entries,
+                             report->running, report->held, report->posts_dropped);
 }
 
 static int
