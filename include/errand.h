@@ -38,10 +38,10 @@ typedef struct errand_identity {
     uint32_t kind, slot;
 } errand_identity;
 
-#define ERRAND_TOKEN(name)                                                                    \
-    typedef struct name {                                                                     \
-        void *held_record;                                                                    \
-        uint64_t stamp;                                                                       \
+#define ERRAND_TOKEN(name)                                                               \
+    typedef struct name {                                                                \
+        void *held_record;                                                               \
+        uint64_t stamp;                                                                  \
     } name
 ERRAND_TOKEN(errand_prepared);   /* a job, not yet named */
 ERRAND_TOKEN(errand_binding);    /* a job with a name */
@@ -56,16 +56,18 @@ typedef enum errand_order {
 } errand_order;
 
 typedef enum errand_times {
-    ERRAND_TIMES_COARSE = 0, /* clocks are read once per group of jobs and per millisecond of
+    ERRAND_TIMES_COARSE =
+        0, /* clocks are read once per group of jobs and per millisecond of
                               * work: start and end are off by at most 1 ms + 1/10^5 */
-    ERRAND_TIMES_EXACT = 1,  /* two clock reads per job */
-    ERRAND_TIMES_NONE = 2    /* all three are 0 */
+    ERRAND_TIMES_EXACT = 1, /* two clock reads per job */
+    ERRAND_TIMES_NONE = 2   /* all three are 0 */
 } errand_times;
 
-enum {                                /* errand_runtime_config.flags */
-       ERRAND_RUNTIME_REFUSE_FOREIGN = 1, /* seeded orders: posts from other threads answer
+enum { /* errand_runtime_config.flags */
+       ERRAND_RUNTIME_REFUSE_FOREIGN =
+           1,                        /* seeded orders: posts from other threads answer
                                            * EREPRODUCE instead of marking the run */
-       ERRAND_RUNTIME_TEST_CLOCK = 2      /* the clock moves only by errand_testing_clock */
+       ERRAND_RUNTIME_TEST_CLOCK = 2 /* the clock moves only by errand_testing_clock */
 };
 
 struct errand_completion;
@@ -76,15 +78,16 @@ typedef void errand_completion_fn(void *arg, struct errand_completion *completio
 
 typedef struct errand_runtime_config {
     uint32_t struct_size;
-    uint32_t operations_max; /* issued and not yet delivered; 0 = 65536; at most 2^24 - 1 */
+    uint32_t
+        operations_max; /* issued and not yet delivered; 0 = 65536; at most 2^24 - 1 */
     errand_order order;
     errand_times times;
-    uint64_t seed;           /* inline: decides everything; arrival: application draws only */
-    uint64_t start_ns;       /* inline: what the clock reads first */
-    uint64_t grace_ns;       /* between a cancel and the abort; 0 = 1 s */
+    uint64_t seed;     /* inline: decides everything; arrival: application draws only */
+    uint64_t start_ns; /* inline: what the clock reads first */
+    uint64_t grace_ns; /* between a cancel and the abort; 0 = 1 s */
     const errand_allocator *held_allocator; /* NULL = the library's own */
-    uint32_t messages;       /* blocks of 256 bytes for failure messages; 0 = 256 */
-    uint32_t held_max;       /* operations whose body outlived them; 0 = 64 */
+    uint32_t messages; /* blocks of 256 bytes for failure messages; 0 = 256 */
+    uint32_t held_max; /* operations whose body outlived them; 0 = 64 */
     uint32_t flags;
     uint32_t reserved_zero;
     errand_completion_fn *on_completion; /* called by errand_drive; NULL = nobody */
@@ -131,9 +134,12 @@ typedef struct errand_payload {
 } errand_payload;
 
 typedef enum errand_resource_class { /* how it can be stopped; there is no other (O12) */
-    ERRAND_INTERRUPTIBLE_BLOCKING = 1, /* a body that watches its token or has a hook */
-    ERRAND_QUARANTINED_BLOCKING = 2,   /* cannot be stopped: needs a bound */
-    ERRAND_INTERRUPTIBLE_ASYNC = 3     /* polled; see errand/async.h */
+                                     ERRAND_INTERRUPTIBLE_BLOCKING =
+                                         1, /* a body that watches its token or has a hook */
+                                     ERRAND_QUARANTINED_BLOCKING =
+                                         2, /* cannot be stopped: needs a bound */
+                                     ERRAND_INTERRUPTIBLE_ASYNC =
+                                         3 /* polled; see errand/async.h */
 } errand_resource_class;
 
 /* A body.  Answers 0 and may write *out_payload, or answers a code of its own, 1 .. INT32_MAX
@@ -143,10 +149,10 @@ typedef int32_t errand_body_fn(errand_job *job, void *state, errand_payload *out
 
 typedef struct errand_job_type { /* usually one static const per kind of work */
     uint32_t struct_size;
-    const char *name;        /* the operation's name, unless the spec gives one */
-    errand_body_fn *run;     /* blocking: the body */
-    errand_body_fn *start;   /* async: constructs; NULL = nothing to construct */
-    errand_body_fn *poll;    /* async: ERRAND_PENDING, or as a body */
+    const char *name;          /* the operation's name, unless the spec gives one */
+    errand_body_fn *run;       /* blocking: the body */
+    errand_body_fn *start;     /* async: constructs; NULL = nothing to construct */
+    errand_body_fn *poll;      /* async: ERRAND_PENDING, or as a body */
     void (*drop)(void *state); /* [owner], after the completion's handler; once, always */
 } errand_job_type;
 
@@ -167,9 +173,9 @@ typedef struct errand_hook_type {
 
 /* Verdict of a decoder: what the continuation is resumed with. */
 typedef struct errand_verdict {
-    errand_status status;         /* OK, EDECODE, or ECANCELLED */
-    void *value;                  /* the decoder's, for the continuation */
-    void (*drop)(void *value);    /* called if nobody is resumed with it */
+    errand_status status;      /* OK, EDECODE, or ECANCELLED */
+    void *value;               /* the decoder's, for the continuation */
+    void (*drop)(void *value); /* called if nobody is resumed with it */
 } errand_verdict;
 typedef struct errand_decoder_type { /* all [owner] */
     uint32_t struct_size;
@@ -195,15 +201,19 @@ typedef struct errand_spec {
     void *decoder_data;
     const errand_hook_type *held_hook; /* interruptible only; NULL = the token alone */
     void *hook_data;
-    uint64_t deadline_ns;   /* its own, from submit; 0 = none */
-    uint64_t quarantine_ns; /* quarantined: hard deadline from a cancel; 0 = see work_max */
-    uint64_t work_max;      /* quarantined: finite work, reported by errand_job_work */
+    uint64_t deadline_ns; /* its own, from submit; 0 = none */
+    uint64_t
+        quarantine_ns; /* quarantined: hard deadline from a cancel; 0 = see work_max */
+    uint64_t work_max; /* quarantined: finite work, reported by errand_job_work */
     const char *held_work_unit; /* with work_max: "bytes", "rows" */
-    uint64_t soft_ns;       /* running longer is listed as overrun; 0 = never */
-    const char *held_name;  /* NULL = the job type's */
+    uint64_t soft_ns;           /* running longer is listed as overrun; 0 = never */
+    const char *held_name;      /* NULL = the job type's */
     uint64_t trace_id;
 } errand_spec;
-#define ERRAND_SPEC_INIT { .struct_size = sizeof(errand_spec) }
+#define ERRAND_SPEC_INIT                                                                 \
+    {                                                                                    \
+        .struct_size = sizeof(errand_spec)                                               \
+    }
 
 /* errand_prepare: a job becomes a token.
  * Thread: [owner].   Gives: *out_prepared; pass it to errand_bind or abandon it.
@@ -220,8 +230,8 @@ ERRAND_API uint32_t errand_prepared_kind(const errand_prepared *prepared);
 /* errand_issue: the next identity.  wait is the host's own pointer, never touched, handed back
  * in the completion.
  * Thread: [owner].   Errors: EEXHAUSTED · EFULL (operations_max) · EINVAL · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_issue(errand_runtime *runtime, uint32_t kind,
-                                                      void *wait,
+ERRAND_API ERRAND_MUST_USE errand_status errand_issue(errand_runtime *runtime,
+                                                      uint32_t kind, void *wait,
                                                       errand_identity *out_identity);
 /* errand_retire: give back an issued identity that was never bound.
  * Thread: [owner].   Errors: ESPENT · EFOREIGN · ETHREAD. */
@@ -257,7 +267,7 @@ typedef enum errand_reason {
 } errand_reason;
 ERRAND_API const char *errand_reason_name(errand_reason reason); /* [any] */
 typedef struct errand_news {
-    errand_reason reason;                  /* NONE: completion and verdict count */
+    errand_reason reason;                       /* NONE: completion and verdict count */
     const struct errand_completion *completion; /* payload is the decoder's or dropped */
     errand_verdict verdict;
 } errand_news;
@@ -290,15 +300,14 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
  * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work) ·
  *   ENOTHREAD · ESPENT · EFOREIGN (a lease of another runtime) · ECANCELLED (cancelled before) ·
  *   ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_submit(errand_lease *lease,
-                                                       errand_submission *take_submission);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_submit(errand_lease *lease, errand_submission *take_submission);
 /* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the rest are
  * untouched; the status is the first refusal's, or OK.  *out_accepted is always written.
  * Thread: [owner].   Errors: those of errand_submit. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_submit_many(errand_lease *lease,
-                                                            errand_submission *take_submissions,
-                                                            size_t count,
-                                                            size_t *out_accepted);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_submit_many(errand_lease *lease, errand_submission *take_submissions, size_t count,
+                   size_t *out_accepted);
 /* errand_start: prepare, issue, bind, split and submit in one step, with no wait registered.
  * out_identity may be NULL.  On any error state, decoder and hook data stay the caller's.
  * Thread: [owner].   Errors: those of the five. */
@@ -332,9 +341,10 @@ ERRAND_API void errand_job_message(errand_job *job, const char *format, ...)
 ERRAND_API void errand_job_fail(errand_job *job, int32_t sys_errno, int32_t signal_number,
                                 const char *system_call, const char *format, ...)
     ERRAND_PRINTF(5, 6);
-ERRAND_API ERRAND_MUST_USE errand_status errand_job_work(errand_job *job, uint64_t amount);
-ERRAND_API ERRAND_MUST_USE errand_status errand_job_defer(errand_job *job, void (*fn)(void *),
-                                                          void *arg);
+ERRAND_API ERRAND_MUST_USE errand_status errand_job_work(errand_job *job,
+                                                         uint64_t amount);
+ERRAND_API ERRAND_MUST_USE errand_status errand_job_defer(errand_job *job,
+                                                          void (*fn)(void *), void *arg);
 ERRAND_API void *errand_job_alloc(errand_job *job, size_t size);
 ERRAND_API void *errand_payload_alloc(errand_job *job, size_t size,
                                       errand_payload *out_payload);
@@ -366,8 +376,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_cancel(errand_runtime *runtime,
                                                        errand_cancel_answer *out_answer);
 /* errand_reap_ready: the resource of a cancelled operation can be reaped now: ask its hook at the
  * next drive.   Thread: [owner].   Errors: ETHREAD · EUNKNOWN. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_reap_ready(errand_runtime *runtime,
-                                                           const errand_identity *identity);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_reap_ready(errand_runtime *runtime, const errand_identity *identity);
 
 /* From other threads.  A handle is counted and may outlive the runtime.
  * errand_inbox_open [owner] · errand_inbox_abandon [any].
@@ -386,8 +396,8 @@ typedef struct errand_command {
 ERRAND_API ERRAND_MUST_USE errand_status errand_inbox_open(errand_runtime *runtime,
                                                            errand_inbox **out_inbox);
 ERRAND_API void errand_inbox_abandon(errand_inbox **take_inbox);
-ERRAND_API ERRAND_MUST_USE errand_status errand_post_cancel(errand_inbox *inbox,
-                                                            const errand_identity *identity);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_post_cancel(errand_inbox *inbox, const errand_identity *identity);
 ERRAND_API ERRAND_MUST_USE errand_status errand_post(errand_inbox *inbox,
                                                      errand_command *node);
 ERRAND_API void errand_interrupt(errand_inbox *inbox);
@@ -400,11 +410,11 @@ errand_abandon_later(errand_submission *take_submission);
 
 /* ---- 7. News ------------------------------------------------------------------------------------------ */
 
-enum { /* errand_completion.flags */
-       ERRAND_LATE = 1,             /* its wait had ended */
-       ERRAND_HELD = 2,             /* settled by the library; its body has not returned */
+enum {                  /* errand_completion.flags */
+       ERRAND_LATE = 1, /* its wait had ended */
+       ERRAND_HELD = 2, /* settled by the library; its body has not returned */
        ERRAND_CANCEL_REQUESTED = 4, /* somebody asked it to end */
-       ERRAND_MESSAGE_LOST = 8      /* no message block was free: the fixed sentence stands */
+       ERRAND_MESSAGE_LOST = 8 /* no message block was free: the fixed sentence stands */
 };
 typedef struct errand_completion {
     errand_identity identity;
@@ -426,14 +436,15 @@ typedef struct errand_completion {
  * errand_completion_read: look at the payload as a type; EDECODE writes a text that names the
  *   operation and both types into completion->message.   Thread: [owner], inside the handler. */
 ERRAND_API errand_payload errand_completion_take(errand_completion *completion);
-ERRAND_API ERRAND_MUST_USE errand_status errand_completion_read(
-    errand_completion *completion, const errand_payload_type *type, void **out_data,
-    size_t *out_size);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_completion_read(errand_completion *completion, const errand_payload_type *type,
+                       void **out_data, size_t *out_size);
 
 /* errand_drain: hand completions to fn in the configured order: at most budget, and at most what
  * was there at entry.  fn may be NULL.  *out_count counts completions.
  * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, or not unwound) · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_drain(errand_runtime *runtime, size_t budget,
+ERRAND_API ERRAND_MUST_USE errand_status errand_drain(errand_runtime *runtime,
+                                                      size_t budget,
                                                       errand_completion_fn *fn, void *arg,
                                                       size_t *out_count);
 /* errand_runtime_unwound: the host left a handler, continuation or task by longjmp or an exception:
@@ -458,16 +469,17 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_wake_fd(errand_runtime *
 typedef struct errand_snapshot {
     uint64_t accepted, queued, running, undrained, drained, undeliverable;
     uint64_t resumed, late, reaped; /* drained = resumed + late + reaped; runtimes only */
-    uint64_t completed, failed, cancelled, panicked, crashed; /* terminals of all settled */
-    uint64_t codes[ERRAND_CODES];                             /* by failure code */
+    uint64_t completed, failed, cancelled, panicked,
+        crashed;                  /* terminals of all settled */
+    uint64_t codes[ERRAND_CODES]; /* by failure code */
     uint64_t held, returned_late, messages_lost, owed, stale;
     uint64_t oldest_queued_ns, oldest_running_ns; /* ages; 0 = none or times off */
 } errand_snapshot;
 /* Thread: [any], while the runtime lives; takes no lock.   Errors: EFORKED. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_snapshot(const errand_runtime *runtime,
-                                                                 errand_snapshot *out_snapshot);
-ERRAND_API ERRAND_MUST_USE errand_status errand_lease_snapshot(const errand_lease *lease,
-                                                               errand_snapshot *out_snapshot);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_runtime_snapshot(const errand_runtime *runtime, errand_snapshot *out_snapshot);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_lease_snapshot(const errand_lease *lease, errand_snapshot *out_snapshot);
 /* errand_lease_wait_room: sleep until a submit would find room or there is something to drain.
  * Thread: [owner].   Errors: ETIMEOUT · EDEADLOCK (on a worker) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_lease_wait_room(errand_lease *lease,
@@ -504,10 +516,9 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_lease_shutdown(errand_lease **ta
  * leases with the one deadline (CLOCK_MONOTONIC ns), drain, close.  Always ends the runtime;
  * the report names every exception.  out_report may be NULL.
  * Thread: [owner].   Errors: EBUSY · ETHREAD · EDEADLOCK · EINVAL (mode).  On these it lives on. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_shutdown(errand_runtime **take_runtime,
-                                                                 uint64_t deadline_ns,
-                                                                 errand_shutdown_mode mode,
-                                                                 errand_report *out_report);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
+                        errand_shutdown_mode mode, errand_report *out_report);
 /* errand_deadline_in: CLOCK_MONOTONIC now + ns, saturating.   Thread: [any]. */
 ERRAND_API uint64_t errand_deadline_in(uint64_t ns);
 

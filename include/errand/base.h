@@ -40,31 +40,39 @@ ERRAND_BEGIN
 
 /* Statuses: X(name, number, sentence).  Numbers are never reused.  Each sentence names the
  * cause and the mend. */
-#define ERRAND_STATUS_TABLE(X)                                                                \
-    X(OK, 0, "the call did what it says")                                                     \
-    X(ENOMEM, 1, "memory ran out; free some and call again, nothing was changed")             \
-    X(EINVAL, 2, "an argument is missing or out of range; see the call's documentation")      \
-    X(ETHREAD, 3, "only the runtime's own thread may do this; post a command instead")        \
-    X(EFOREIGN, 4, "the identity or token belongs to another runtime; use it there")          \
-    X(ESPENT, 5, "the token or identity was used already; prepare or issue a new one")        \
-    X(EKIND, 6, "the prepared operation declares another kind than the identity expects")     \
-    X(EFULL, 7, "the bound on owed operations is reached; drain first, then submit again")    \
-    X(ECLOSED, 8, "the runtime, lease or inbox is closed; nothing new is admitted")           \
-    X(EDUPLICATE, 9, "this runtime is attached to this executor already; use that lease")     \
-    X(EBUSY, 10, "a drain or drive of this runtime is in progress; call when it returned")    \
-    X(EFORKED, 11, "this process is a fork of the one that made the object; make a new one")  \
-    X(EEXHAUSTED, 12, "the counter issued its largest number; use a new runtime")             \
-    X(ENOTHREAD, 13, "no worker thread could be made; raise the limit, then submit again")    \
-    X(EDEADLOCK, 14, "a job may not wait for an errand; hand on work with errand_job_follow") \
-    X(EBOUND, 15, "the job is beyond its declared amount of work; return soon")               \
-    X(EMISUSE, 16, "the call does not fit the object's state; see the call's documentation")  \
-    X(EUNKNOWN, 17, "no live operation or task has this identity; it may have ended")         \
-    X(ECANCELLED, 18, "it was cancelled before; a task should clean up and return")           \
-    X(ETIMEOUT, 19, "the deadline passed first; try again or give up")                        \
-    X(ESYSTEM, 20, "the operating system refused; see the errno of the same thread")          \
-    X(EUNSUPPORTED, 21, "this build or order cannot do it; see the feature report")           \
-    X(EDECODE, 22, "the payload has another type than the one asked for")                     \
-    X(EGONE, 23, "the inbox is closed; nobody will hear of it")                               \
+#define ERRAND_STATUS_TABLE(X)                                                           \
+    X(OK, 0, "the call did what it says")                                                \
+    X(ENOMEM, 1, "memory ran out; free some and call again, nothing was changed")        \
+    X(EINVAL, 2, "an argument is missing or out of range; see the call's documentation") \
+    X(ETHREAD, 3, "only the runtime's own thread may do this; post a command instead")   \
+    X(EFOREIGN, 4, "the identity or token belongs to another runtime; use it there")     \
+    X(ESPENT, 5, "the token or identity was used already; prepare or issue a new one")   \
+    X(EKIND, 6,                                                                          \
+      "the prepared operation declares another kind than the identity expects")          \
+    X(EFULL, 7,                                                                          \
+      "the bound on owed operations is reached; drain first, then submit again")         \
+    X(ECLOSED, 8, "the runtime, lease or inbox is closed; nothing new is admitted")      \
+    X(EDUPLICATE, 9,                                                                     \
+      "this runtime is attached to this executor already; use that lease")               \
+    X(EBUSY, 10,                                                                         \
+      "a drain or drive of this runtime is in progress; call when it returned")          \
+    X(EFORKED, 11,                                                                       \
+      "this process is a fork of the one that made the object; make a new one")          \
+    X(EEXHAUSTED, 12, "the counter issued its largest number; use a new runtime")        \
+    X(ENOTHREAD, 13,                                                                     \
+      "no worker thread could be made; raise the limit, then submit again")              \
+    X(EDEADLOCK, 14,                                                                     \
+      "a job may not wait for an errand; hand on work with errand_job_follow")           \
+    X(EBOUND, 15, "the job is beyond its declared amount of work; return soon")          \
+    X(EMISUSE, 16,                                                                       \
+      "the call does not fit the object's state; see the call's documentation")          \
+    X(EUNKNOWN, 17, "no live operation or task has this identity; it may have ended")    \
+    X(ECANCELLED, 18, "it was cancelled before; a task should clean up and return")      \
+    X(ETIMEOUT, 19, "the deadline passed first; try again or give up")                   \
+    X(ESYSTEM, 20, "the operating system refused; see the errno of the same thread")     \
+    X(EUNSUPPORTED, 21, "this build or order cannot do it; see the feature report")      \
+    X(EDECODE, 22, "the payload has another type than the one asked for")                \
+    X(EGONE, 23, "the inbox is closed; nobody will hear of it")                          \
     X(EREPRODUCE, 24, "input from another thread is refused by this seeded runtime")
 
 typedef enum errand_status {
@@ -83,23 +91,23 @@ typedef enum errand_outcome {
 } errand_outcome;
 
 /* Failure codes of completions, one table for all tiers (O29): X(name, number, sentence). */
-#define ERRAND_CODE_TABLE(X)                                                                  \
-    X(NONE, 0, "no failure")                                                                  \
-    X(CANCELLED, 1, "cancelled before its body ran")                                          \
-    X(DEADLINE, 2, "its deadline passed")                                                     \
-    X(BOUND, 3, "it did more work than it declared")                                          \
-    X(PANIC, 4, "its body panicked")                                                          \
-    X(CRASHED, 5, "a fault ended it")                                                         \
-    X(POLICY, 6, "its policy forbids a call that it made")                                    \
-    X(MEMORY, 7, "it used more memory than allowed, or memory ran out")                       \
-    X(CPU, 8, "it used more processor time than allowed")                                     \
-    X(OUTPUT, 9, "it wrote more output than allowed")                                         \
-    X(EXITED, 10, "its process exited")                                                       \
-    X(KILLED, 11, "its process was killed")                                                   \
-    X(WORKER_LOST, 12, "its worker was lost and could not be replaced")                       \
-    X(PROTOCOL, 13, "its worker broke the protocol")                                          \
-    X(SPAWN, 14, "its process could not be started")                                          \
-    X(DECODE, 15, "its payload could not be decoded")                                         \
+#define ERRAND_CODE_TABLE(X)                                                             \
+    X(NONE, 0, "no failure")                                                             \
+    X(CANCELLED, 1, "cancelled before its body ran")                                     \
+    X(DEADLINE, 2, "its deadline passed")                                                \
+    X(BOUND, 3, "it did more work than it declared")                                     \
+    X(PANIC, 4, "its body panicked")                                                     \
+    X(CRASHED, 5, "a fault ended it")                                                    \
+    X(POLICY, 6, "its policy forbids a call that it made")                               \
+    X(MEMORY, 7, "it used more memory than allowed, or memory ran out")                  \
+    X(CPU, 8, "it used more processor time than allowed")                                \
+    X(OUTPUT, 9, "it wrote more output than allowed")                                    \
+    X(EXITED, 10, "its process exited")                                                  \
+    X(KILLED, 11, "its process was killed")                                              \
+    X(WORKER_LOST, 12, "its worker was lost and could not be replaced")                  \
+    X(PROTOCOL, 13, "its worker broke the protocol")                                     \
+    X(SPAWN, 14, "its process could not be started")                                     \
+    X(DECODE, 15, "its payload could not be decoded")                                    \
     X(JOB, 16, "the job returned a code of its own")
 
 typedef enum errand_code {

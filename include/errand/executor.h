@@ -12,21 +12,22 @@ enum {
     ERRAND_LANE_MAIN = 1,        /* interruptible work */
     ERRAND_LANE_QUARANTINED = 2, /* quarantined work */
     ERRAND_LANE_FIRST_OWN = 3,
-    ERRAND_LANES = 19            /* two of the library's, 16 of the host's, and 0 */
+    ERRAND_LANES = 19 /* two of the library's, 16 of the host's, and 0 */
 };
 
 /* ---- the blocking pool: threads --------------------------------------------------------- */
 typedef struct errand_blocking_config {
     uint32_t struct_size;
-    uint32_t workers_min;       /* 0 = 1; threads that idle time does not retire */
-    uint32_t workers_max;       /* 0 = max(4, processors); at most 1024 */
-    uint32_t quarantined_limit; /* workers at once on quarantined work; 0 = max(1, max / 2) */
-    uint64_t idle_ns;           /* an idle worker above the minimum retires; 0 = 10 s */
-    size_t stack_size;          /* 0 = 1 MiB; a guard page below it */
-    int32_t nice;               /* added to the thread's nice value */
-    uint32_t flags;             /* none yet; must be 0 */
-    const char *name;           /* of the threads, at most 11 bytes; NULL = "errand" */
-    const uint32_t *cpus;       /* processors to run on; NULL = any */
+    uint32_t workers_min; /* 0 = 1; threads that idle time does not retire */
+    uint32_t workers_max; /* 0 = max(4, processors); at most 1024 */
+    uint32_t
+        quarantined_limit; /* workers at once on quarantined work; 0 = max(1, max / 2) */
+    uint64_t idle_ns;      /* an idle worker above the minimum retires; 0 = 10 s */
+    size_t stack_size;     /* 0 = 1 MiB; a guard page below it */
+    int32_t nice;          /* added to the thread's nice value */
+    uint32_t flags;        /* none yet; must be 0 */
+    const char *name;      /* of the threads, at most 11 bytes; NULL = "errand" */
+    const uint32_t *cpus;  /* processors to run on; NULL = any */
     size_t cpu_count;
     void (*held_on_start)(void *arg, uint32_t worker); /* on each new thread */
     void (*held_on_stop)(void *arg, uint32_t worker);
@@ -37,15 +38,16 @@ typedef struct errand_blocking_config {
  * for, it goes on with those and says so in its snapshot (threads_refused); with none, submit
  * answers ENOTHREAD and tries again.
  * Thread: [any].   Errors: ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status
-errand_blocking_create(const errand_blocking_config *config, errand_executor **out_executor);
+ERRAND_API ERRAND_MUST_USE errand_status errand_blocking_create(
+    const errand_blocking_config *config, errand_executor **out_executor);
 
 /* errand_lane_define: a named share of a blocking pool: at most limit workers at once run its
  * jobs; a job that waits for its lane holds up no other.
  * Thread: [any], before the pool's first lease.   Errors: EFULL (16 are defined) · EBUSY (it has
  *   leases) · EINVAL · EUNSUPPORTED (not a blocking or manual executor). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_lane_define(errand_executor *executor,
-                                                            const char *name, uint32_t limit,
+                                                            const char *name,
+                                                            uint32_t limit,
                                                             uint8_t *out_lane);
 
 /* ---- the async executor: one thread polls every job that was woken; see errand/async.h --- */
@@ -74,7 +76,8 @@ errand_manual_create(const errand_manual_config *config, errand_executor **out_e
  * calling thread.  *out_count counts bodies entered and polls.
  * Thread: [any], one at a time.   Errors: EUNSUPPORTED (another executor) · EBUSY (inside a step). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_manual_step(errand_executor *executor,
-                                                            size_t budget, size_t *out_count);
+                                                            size_t budget,
+                                                            size_t *out_count);
 
 /* ---- all executors ------------------------------------------------------------------------- */
 /* errand_executor_abandon: give up the creator's reference; leases keep the executor alive; its
@@ -96,8 +99,8 @@ typedef struct errand_executor_snapshot {
     uint64_t destructor_panics, leaked;             /* O76 */
 } errand_executor_snapshot;
 /* Thread: [any], while the executor lives.   Errors: EINVAL · EFORKED. */
-ERRAND_API ERRAND_MUST_USE errand_status
-errand_executor_snapshot_read(errand_executor *executor, errand_executor_snapshot *out_snapshot);
+ERRAND_API ERRAND_MUST_USE errand_status errand_executor_snapshot_read(
+    errand_executor *executor, errand_executor_snapshot *out_snapshot);
 
 /* ---- an executor of one's own (O64) ---------------------------------------------------------- */
 /* The library calls these.  Every dispatch that came through submit is run or dropped exactly
@@ -131,9 +134,8 @@ typedef struct errand_executor_type {
     void (*destroy)(void *data);
 } errand_executor_type;
 /* Thread: [any].   Errors: ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status
-errand_executor_create(const errand_executor_type *held_type, void *data,
-                       errand_executor **out_executor);
+ERRAND_API ERRAND_MUST_USE errand_status errand_executor_create(
+    const errand_executor_type *held_type, void *data, errand_executor **out_executor);
 /* errand_dispatch_view_read: false if its operation was cancelled or ended.
  * errand_dispatch_run: claim it and run its body to the end here, panics contained, completion put;
  *   false if it was cancelled first.  Also polls an async job until it is ready (blocking between

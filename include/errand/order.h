@@ -21,7 +21,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_order_latency(errand_runtime *ru
 ERRAND_API uint64_t errand_digest(const errand_runtime *runtime);
 ERRAND_API ERRAND_MUST_USE errand_status errand_audit_note(errand_runtime *runtime,
                                                            const char *label,
-                                                           const void *bytes, size_t size);
+                                                           const void *bytes,
+                                                           size_t size);
 /* errand_audit_payload: how the payloads of a type enter the digest.  Without it only their
  * size does.  fn writes a canonical 64-bit hash.  ENOMEM. */
 ERRAND_API ERRAND_MUST_USE errand_status

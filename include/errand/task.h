@@ -35,7 +35,8 @@ typedef struct errand_task_news {
     errand_why why;
     errand_reason reason;
     size_t joined;
-    errand_completion *completion; /* may be read and taken from until the function returns */
+    errand_completion
+        *completion; /* may be read and taken from until the function returns */
     errand_verdict verdict;
 } errand_task_news;
 
@@ -43,7 +44,7 @@ typedef errand_task_answer errand_task_fn(errand_task *task, void *state,
                                           const errand_task_news *news);
 typedef struct errand_task_spec {
     uint32_t struct_size;
-    uint32_t flags; /* none yet; must be 0 */
+    uint32_t flags;    /* none yet; must be 0 */
     const char *label; /* copied, at most 63 bytes; part of the key; NULL = "task" */
     errand_task_fn *fn;
     void *state;
@@ -100,7 +101,8 @@ errand_task_state_read(errand_runtime *runtime, const errand_task_id *id,
  *   list counts.  ENOMEM.
  * errand_task_park: until errand_task_wake; a wake that came before counts (once). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_yield(errand_task *task);
-ERRAND_API ERRAND_MUST_USE errand_status errand_task_sleep(errand_task *task, uint64_t ns);
+ERRAND_API ERRAND_MUST_USE errand_status errand_task_sleep(errand_task *task,
+                                                           uint64_t ns);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_sleep_until(errand_task *task,
                                                                  uint64_t deadline_ns);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_await(errand_task *task,
@@ -110,7 +112,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_task_await(errand_task *task,
                                                            errand_identity *out_identity);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_join(errand_task *task,
                                                           const errand_task_id *ids,
-                                                          size_t count, uint64_t until_ns);
+                                                          size_t count,
+                                                          uint64_t until_ns);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_park(errand_task *task,
                                                           uint64_t until_ns);
 /* Errors: EUNKNOWN (it has ended) · EFOREIGN · ETHREAD. */
@@ -142,7 +145,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_task_shield(errand_task *task,
                                                             uint64_t until_ns);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_unshield(errand_task *task);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_defer(errand_task *task,
-                                                           void (*fn)(void *arg), void *arg);
+                                                           void (*fn)(void *arg),
+                                                           void *arg);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_undefer(errand_task *task);
 /* errand_task_random: the next 64 bits of this task's own stream (seed, task's key, draws so far). */
 ERRAND_API uint64_t errand_task_random(errand_task *task);
@@ -156,7 +160,7 @@ typedef struct errand_budget { /* 0 = no limit of that kind */
 } errand_budget;
 typedef enum errand_turn_kind {
     ERRAND_TURN_PROGRESS = 1,
-    ERRAND_TURN_IDLE = 2,      /* nothing ready, pending or buffered: park, or it is a stall */
+    ERRAND_TURN_IDLE = 2, /* nothing ready, pending or buffered: park, or it is a stall */
     ERRAND_TURN_QUIESCENT = 3, /* no task, no wait, no operation, no timer */
     ERRAND_TURN_SHUT_DOWN = 4
 } errand_turn_kind;
