@@ -327,7 +327,9 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_start(errand_lease *lease,
  *   after a panic.  ENOMEM.
  * errand_job_alloc: zeroed memory that is gone at the job's end, however it ends.  NULL if none.
  * errand_payload_alloc: zeroed memory for a payload of *out_payload; it is the completion's, and
- *   freed by the library when nobody took it, by errand_payload_drop when somebody did.
+ *   freed by the library when nobody took it, by errand_payload_drop when somebody did.  It sets
+ *   held_type to a type of its own; memory for a payload of your own type comes from your own
+ *   allocator, because that type's drop frees it.
  * errand_job_follow: hand follow-up work to the runtime: named, bound and submitted on its thread
  *   when this job's completion is drained, in call order, on the same lease; dropped unrun if that
  *   is undeliverable.  wait as in errand_issue.  ENOMEM · EINVAL. */

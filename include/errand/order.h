@@ -9,7 +9,7 @@ ERRAND_BEGIN
 /* How long operations of a kind take in virtual time: due is drawn log-uniformly from
  * [estimate / 2, estimate * 2] after submission, begin uniformly from [submission, due].
  * Kinds without a model: 1 ms.  Takes effect for later submissions; EINVAL: zero or too large
- * (2^62), EUNSUPPORTED: arrival order. */
+ * (2^62), EUNSUPPORTED: arrival order, ENOMEM. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_order_latency(errand_runtime *runtime,
                                                               uint32_t kind,
                                                               uint64_t estimate_ns);

@@ -57,6 +57,11 @@ typedef struct errand__block {
      * clears it.  Readers: the owner.  Order: release, acquire.  Pairs: interrupted.
      * Why: what was done before the call is seen by the drive that heeds it. */
     atomic_uint interrupted;
+    /* foreign: 0, 1 while foreign_name is written, 2 once it is: the first thread that posted into a
+     * seeded run.  Writers: posters.  Readers: the owner.  Order: acquire-release.
+     * Pairs: foreign-name.  Why: the name must be there when it is read. */
+    atomic_uint foreign;
+    char foreign_name[16];
     /* refs: biased count, see block.c.  Writers, Readers: any thread that holds one.
      * Order: acquire-release on the way down.  Pairs: block-refs.  Why: the last one unmaps what
      * all others wrote. */

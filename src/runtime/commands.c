@@ -60,6 +60,24 @@ inbox_check(const errand_inbox *inbox, const char *function)
     return ERRAND_OK;
 }
 
+/* The first foreign thread of a seeded run leaves its name, for errand_reproducible (O65). */
+static void
+leave_name(errand_inbox *inbox)
+{
+    errand__block *block = inbox->block;
+    unsigned nobody = 0;
+
+    if (!block->virtual_time ||
+        !atomic_compare_exchange_strong_explicit(
+            &block->foreign, &nobody, 1, memory_order_acq_rel, memory_order_relaxed))
+        return;
+    if (pthread_getname_np(pthread_self(), block->foreign_name,
+                           sizeof block->foreign_name) != 0)
+        errand__text_format(block->foreign_name, sizeof block->foreign_name, "a thread");
+    atomic_store_explicit(&block->foreign, 2,
+                          memory_order_release); /* Pairs: foreign-name */
+}
+
 errand_status
 errand_post_cancel(errand_inbox *inbox, const errand_identity *identity)
 {
@@ -72,6 +90,7 @@ errand_post_cancel(errand_inbox *inbox, const errand_identity *identity)
         identity->slot >= inbox->block->record_count ||
         (uint32_t)identity->generation == 0)
         return ERRAND_EGONE;
+    leave_name(inbox);
     if (!errand__post_record(inbox->block, &inbox->block->records[identity->slot],
                              (uint32_t)identity->generation, ERRAND__FLAG_ASKED))
         return ERRAND_EGONE;
@@ -91,6 +110,7 @@ errand_post(errand_inbox *inbox, errand_command *node)
     ERRAND_REQUIRE_ARG(((uintptr_t)node & ERRAND__NODE_TAGS) == 0, ERRAND_EINVAL,
                        "node must be aligned to 8 bytes");
     ERRAND_REQUIRE_ARG(node->library[1] == NULL, ERRAND_EBUSY, "node is posted already");
+    leave_name(inbox);
     node->library[1] = inbox;
     if (errand__inbox_put(inbox->block, node, ERRAND__NODE_COMMAND, NULL))
         return ERRAND_OK;
@@ -129,7 +149,12 @@ errand__foreign_mark(errand_runtime *runtime, const char *what)
     if (runtime->foreign_input)
         return;
     runtime->foreign_input = true;
-    errand__text_format(runtime->foreign_text, sizeof runtime->foreign_text,
-                        "%s at virtual time %llu ns", what,
-                        (unsigned long long)runtime->scheduler.now);
+    errand__text_format(
+        runtime->foreign_text, sizeof runtime->foreign_text,
+        "%s of thread '%s' at virtual time %llu ns", what,
+        atomic_load_explicit(&runtime->block->foreign, memory_order_acquire) ==
+                2 /* Pairs: foreign-name */
+            ? runtime->block->foreign_name
+            : "?",
+        (unsigned long long)runtime->scheduler.now);
 }

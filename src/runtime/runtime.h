@@ -101,7 +101,7 @@ struct errand_runtime {
     _Atomic uint64_t resumed, late, reaped, stale, leaked, held;
     errand__cell own;   /* settled by the owner on no lease's behalf */
     bool foreign_input; /* seeded and something came from another thread */
-    char foreign_text[64];
+    char foreign_text[96];
     struct errand__digesters *digesters; /* errand_audit_payload */
 };
 

@@ -91,7 +91,8 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
         for (uint32_t i = 0; i < runtime->lease_count; i++) {
             errand_lease *lease = runtime->leases[i];
 
-            if (!lease->closed && lease->executor->ops->step != NULL)
+            if (!lease->closed && (only == NULL || only == lease) &&
+                lease->executor->ops->step != NULL)
                 lease->executor->ops->step(
                     lease); /* woken async jobs of a manual executor */
         }
@@ -369,6 +370,8 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     close_inbox(runtime, &report);
     outstanding = count_outstanding(runtime, &report);
     errand__runtime_account(runtime, &report.accounts);
+    report.accounts.running -=
+        report.undeliverable; /* counted undeliverable from here on */
     report.running = report.undeliverable;
     report.clean = is_clean(&report);
     runtime->closed = true;

@@ -100,8 +100,10 @@ void errand__executor_init(errand_executor *executor, const errand__executor_ops
 void errand__executor_hold(errand_executor *executor);
 void errand__executor_let(errand_executor *executor);
 
-/* Forks of the host: stepped in every child by pthread_atfork; one load, no system call (O61). */
-extern _Atomic uint32_t errand__forks; /* executor.c */
+/* errand__forks: forks between the process that loaded the library and this one (O61).
+ * Writers: the fork handler (executor.c), in a child that has one thread.  Readers: every call.
+ * Order: relaxed.  Pairs: none.  Why: written while there is no other thread. */
+extern _Atomic uint32_t errand__forks;
 static inline uint32_t
 errand__fork_epoch(void)
 {
