@@ -59,6 +59,7 @@ static bool
 before_begin(errand_runtime *runtime, errand__record *record)
 {
     return !errand__seeded(runtime) || runtime->closing ||
+           lease_of(runtime, record)->refusing || /* nothing will run it any more */
            (record->owner_flags & ERRAND__OWN_HANDED) != 0 ||
            runtime->scheduler.now < record->extra->begin;
 }
@@ -187,6 +188,7 @@ cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 {
     errand__extra *extra = record->extra;
     bool seeded_done = errand__seeded(runtime) && !runtime->closing &&
+                       !lease_of(runtime, record)->refusing &&
                        (record->owner_flags & ERRAND__OWN_HANDED) == 0 &&
                        runtime->scheduler.now >= extra->due;
     unsigned state;
