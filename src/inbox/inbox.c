@@ -105,7 +105,7 @@ reverse(uintptr_t link)
         uintptr_t *next = errand__node_next(link);
         uintptr_t older = *next;
 
-        __builtin_prefetch((void *)older);
+        errand__prefetch_own(errand__node_pointer(older));
         *next = done;
         done = link;
         link = older;

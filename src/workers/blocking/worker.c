@@ -34,8 +34,8 @@ run_group(errand__worker *worker)
         uint32_t index = group->next++;
         uint64_t entry = group->entries[index];
         if (index + PREFETCH_AHEAD < group->count)
-            __builtin_prefetch(
-                &block->records[(uint32_t)group->entries[index + PREFETCH_AHEAD]], 1);
+            errand__prefetch_own(
+                &block->records[(uint32_t)group->entries[index + PREFETCH_AHEAD]]);
         group->begin = hands->cycles;
         atomic_store_explicit(&worker->since, hands->cycles, memory_order_relaxed);
         /* Pairs: worker-progress */
