@@ -38,7 +38,7 @@ bool errand__claim(errand__record *record, uint32_t generation, errand__cell *ce
 bool errand__settle_begin(errand__record *record, uint32_t generation, unsigned from,
                           errand_outcome outcome, errand_code code, uint64_t more_flags);
 void errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
-                    bool *owed);
+                    errand__putter *putter);
 /* cancel_queued: QUEUED -> CANCELLED -> SETTLED and put, as one call; false: it was not queued.
  * code: CANCELLED, DEADLINE or WORKER_LOST. */
 bool errand__settle_queued(errand__block *block, errand__record *record,
@@ -129,7 +129,7 @@ typedef struct errand__hands {
     errand_job own;       /* of blocking jobs */
     errand_job *job;      /* the current one; NULL between jobs */
     errand__arena *arena; /* made at first use; NULL before */
-    bool owes_ring;       /* a dozing runtime is to be rung: see errand__hands_ring */
+    errand__putter putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
     /* The clock: one reading per group, then the cycle counter. */
     uint64_t base_ns, base_cycles, cycles; /* cycles: the last reading */
     double ns_per_cycle;
@@ -146,8 +146,8 @@ errand__hands_now(const errand__hands *hands); /* ns, from the last cycles readi
 static inline void
 errand__hands_ring(errand__hands *hands, errand__block *block)
 {
-    if (hands->owes_ring) {
-        hands->owes_ring = false;
+    if (hands->putter.owes) {
+        hands->putter.owes = false;
         errand__inbox_ring(block);
     }
 }

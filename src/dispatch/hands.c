@@ -150,7 +150,7 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         record->details = errand__details_join(job->follows, job->failure);
     }
     stamp_times(job, record);
-    errand__settle(job->block, record, job->cell, &hands->owes_ring);
+    errand__settle(job->block, record, job->cell, &hands->putter);
 }
 
 static void

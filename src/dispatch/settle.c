@@ -98,7 +98,7 @@ settle_undeliverable(errand__block *block, errand__record *record)
 
 void
 errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
-               bool *owed)
+               errand__putter *putter)
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
     unsigned outcome = (unsigned)(control >> ERRAND__OUTCOME_SHIFT) & 0xff;
@@ -111,7 +111,7 @@ errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
     if (code != ERRAND_CODE_NONE)
         errand__count(&cell->codes[code]);
     errand__count(&cell->outcomes[outcome]);
-    if (!errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, owed))
+    if (!errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, putter))
         settle_undeliverable(block, record);
 }
 

@@ -85,11 +85,19 @@ void errand__block_let(errand__block *block); /* the last one unmaps */
 /* Called by the owner after close: outstanding completions will each be put (refused) later. */
 void errand__block_close_account(errand__block *block, uint64_t outstanding);
 
+/* What a thread that puts much keeps: see the notes on hints in inbox.c. */
+typedef struct errand__putter {
+    bool owes;
+    unsigned at;
+    const void *recent[8]; /* what it put last */
+} errand__putter;
+
 /* put: push the node; wakes what has to be woken.  False: the inbox is closed and the node is
  * still the caller's.  Any thread.  Never blocks (a futex wake or an 8-byte write at most). */
-/* owed: NULL = wake at once; else set to true instead of waking a dozing consumer: the caller rings
- * soon (errand__inbox_ring). */
-bool errand__inbox_put(errand__block *block, void *object, unsigned tag, bool *owed);
+/* putter: NULL = wake at once; else the worker's own: owes is set to true instead of waking a
+ * dozing consumer: it rings soon (errand__inbox_ring). */
+bool errand__inbox_put(errand__block *block, void *object, unsigned tag,
+                       errand__putter *putter);
 /* take: the whole chain in arrival order, linked through the nodes; 0 = nothing.  *out_last: its
  * newest node.  Owner. */
 uintptr_t errand__inbox_take(errand__block *block, uintptr_t *out_last);

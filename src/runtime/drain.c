@@ -28,8 +28,12 @@ pending_pop(errand_runtime *runtime)
     if (link == 0)
         return 0;
     runtime->pending = *errand__node_next(link);
-    if (runtime->pending != 0)
-        __builtin_prefetch(errand__node_pointer(runtime->pending));
+    if (runtime->pending != 0) { /* a record's other two lines */
+        const char *next = errand__node_pointer(runtime->pending);
+
+        errand__prefetch_own(next + ERRAND_LINE);
+        errand__prefetch_own(next + 2 * ERRAND_LINE);
+    }
     return link;
 }
 
