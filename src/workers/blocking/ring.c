@@ -24,6 +24,9 @@
 #define STAMPED     (1U << ERRAND__STAMP_SHIFT)
 #define STAMP_NS    4096 /* how much newer an entry is than the stamp it goes by */
 
+#define ENTRIES_IN_LINE (ERRAND_LINE / sizeof(uint64_t))
+#define AHEAD           (4 * ENTRIES_IN_LINE)
+
 static const uint8_t rank_of[] = {1, 0, 2}; /* of priorities: normal, high, low */
 
 static void consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
@@ -123,6 +126,8 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
 
     if (__builtin_expect(tail == ring->room, 0))
         make_room(place->pool, lease, ring);
+    if (at % ENTRIES_IN_LINE == 0) /* workers read these lines the last time round */
+        errand__prefetch_own(&ring->entries[(at + AHEAD) & (ring->capacity - 1)]);
     ring->entries[at] = errand__entry_make(generation, record->slot);
     if (!lease->is_virtual &&
         (at % STAMPED == 0 || record->t_submit - ring->stamp > STAMP_NS)) {
