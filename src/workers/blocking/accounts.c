@@ -98,12 +98,15 @@ errand__group_account(errand__worker *worker)
     const errand__hands *hands = &worker->hands;
     uint64_t first = group->position >> ERRAND__STAMP_SHIFT;
     uint64_t last = (group->position + group->count - 1) >> ERRAND__STAMP_SHIFT;
+    uint64_t start =
+        hands->base_ns +
+        (uint64_t)((double)(group->start - hands->base_cycles) * hands->ns_per_cycle);
 
     for (uint64_t i = 0; i <= last - first; i++) {
         uint64_t stamp = group->stamps[i];
         if (group->started_in[i] == 0 || stamp == 0)
             continue;
-        uint64_t wait = hands->base_ns > stamp ? hands->base_ns - stamp : 0;
+        uint64_t wait = start > stamp ? start - stamp : 0;
         count_more(&worker->waits[bucket_of(wait)], group->started_in[i]);
     }
     if (hands->destructor_panics != 0)

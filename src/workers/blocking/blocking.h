@@ -293,7 +293,13 @@ void errand__place_close_locked(errand__pool *pool, errand__place *place);
 bool errand__pool_has_work_locked(const errand__pool *pool);
 
 /* sleep.c: what wakes answers whom; ring its bell when the lock was given back. */
-void errand__pool_announce(errand__pool *pool, errand__queue *queue);
+typedef enum errand__wake {
+    ERRAND__WAKE_LATER = 0,  /* nobody: a flush follows */
+    ERRAND__WAKE_NEEDED = 1, /* one more, if those awake would not do */
+    ERRAND__WAKE_IDLE = 2    /* one, if all are asleep */
+} errand__wake;
+/* Opens the queue if it is closed, and wakes. */
+void errand__pool_announce(errand__pool *pool, errand__queue *queue, errand__wake wake);
 errand__worker *errand__worker_rouse_locked(errand__pool *pool);
 void errand__worker_wake(errand__worker *worker); /* NULL: nobody */
 void errand__pool_wake_all(errand__pool *pool);

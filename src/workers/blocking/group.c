@@ -16,6 +16,7 @@
 #include "workers/blocking/blocking.h"
 
 #define AGING       16
+#define BATCH       8
 #define STALE_STEPS 64 /* stale entries that one take passes with the lock */
 
 static bool place_take_locked(errand__pool *pool, errand__worker *worker,
@@ -281,6 +282,7 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
     queue->streak =
         chosen.contended && !chosen.aged ? (uint8_t)(queue->streak + size) : 0;
     errand__ring_take_locked(chosen.ring, group, size);
+    errand__prefetch_own(&lease->block->records[(uint32_t)group->entries[0]]);
     if (group->lease != lease) {
         errand__lease_hold(lease);
         worker->outgoing = group->lease;
@@ -298,6 +300,8 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
     pool->busy++;
     pool->grouped += group->quick;
     pool->takes++;
+    if (pool->processors == 1 && size >= BATCH)
+        pool->watch_wanted = true; /* a timer costs as much as a switch: not for less */
     return true;
 }
 

@@ -17,6 +17,8 @@
  *   closes a queue stores open and looks at the tail, all sequentially consistent: one of the
  *   two sides sees the other.  A submit itself looks too, so that nothing waits for its flush
  *   but in the moment in which a queue is being closed.
+ * - On one processor each wake is a switch.  There a submit leaves waking to its flush, as long
+ *   as a sleeper looks round by its timer anyway.
  * - A stamp stands for 8 entries and is written when it is 4 us old: a store in eight. */
 #include "workers/blocking/blocking.h"
 
@@ -31,6 +33,7 @@ static const uint8_t rank_of[] = {1, 0, 2}; /* of priorities: normal, high, low 
 
 static void consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
                             uint64_t tail);
+static bool looked_after(errand__pool *pool);
 static void make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring);
 static void sweep_locked(const errand_lease *lease, errand__ring *ring);
 
@@ -141,8 +144,14 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
     ring->next = tail + 1;
     /* Pairs: ring-tail */
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
-    if (atomic_load_explicit(&queue->open, memory_order_relaxed) == 0)
-        errand__pool_announce(place->pool, queue);
+    bool open = atomic_load_explicit(&queue->open, memory_order_relaxed) != 0;
+    if (__builtin_expect(place->pool->processors == 1, 0) && looked_after(place->pool)) {
+        if (!open)
+            errand__pool_announce(place->pool, queue, ERRAND__WAKE_LATER);
+        return; /* the flush rings */
+    }
+    if (!open)
+        errand__pool_announce(place->pool, queue, ERRAND__WAKE_NEEDED);
     else
         consider_waking(place->pool, queue, ring, tail + 1);
 }
@@ -161,8 +170,17 @@ errand__pool_flush(errand_lease *lease)
         atomic_fetch_add_explicit(&queue->rings[bit % ERRAND__RANKS].tail, 0,
                                   memory_order_seq_cst);
         if (atomic_load_explicit(&queue->open, memory_order_seq_cst) == 0)
-            errand__pool_announce(place->pool, queue);
+            errand__pool_announce(place->pool, queue, ERRAND__WAKE_NEEDED);
+        else if (place->pool->processors == 1 && looked_after(place->pool))
+            errand__pool_announce(place->pool, queue, ERRAND__WAKE_IDLE);
     }
+}
+
+/* Does somebody sleep on the timer? */
+static bool
+looked_after(errand__pool *pool)
+{
+    return atomic_load_explicit(&pool->idle, memory_order_relaxed) >> 32 != 0;
 }
 
 /* Somebody sleeps, and somebody is or was awake for this queue.  Short jobs: those awake come
@@ -188,7 +206,7 @@ consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
                seekers) {
         return;
     }
-    errand__pool_announce(pool, queue);
+    errand__pool_announce(pool, queue, ERRAND__WAKE_NEEDED);
 }
 
 void

@@ -73,22 +73,32 @@ errand__worker_wake(errand__worker *worker)
         errand__futex_wake(&worker->bell, 1);
 }
 
+/* Would one more worker awake be of use to this queue? */
+static bool
+one_more_helps(const errand__pool *pool, const errand__queue *queue, errand__wake wake)
+{
+    uint64_t left = errand__queue_count(queue);
+    uint32_t seekers = atomic_load_explicit(&pool->seekers, memory_order_relaxed);
+    bool quick = atomic_load_explicit(&queue->quick, memory_order_relaxed) &&
+                 pool->grouped + seekers > 0 && pool->watcher != NULL;
+
+    if (wake == ERRAND__WAKE_IDLE)
+        return pool->busy + seekers == 0 && left > 0;
+    if (quick)
+        return seekers == 0 && errand__pool_behind_locked(pool, queue, left);
+    return left > seekers;
+}
+
 void
-errand__pool_announce(errand__pool *pool, errand__queue *queue)
+errand__pool_announce(errand__pool *pool, errand__queue *queue, errand__wake wake)
 {
     errand__worker *roused = NULL;
 
     errand__lock_acquire(&pool->lock);
     errand__queue_open_locked(pool, queue);
-    if (queue->state == ERRAND__QUEUE_OPEN && pool->sleeper_count > 0) {
-        uint64_t left = errand__queue_count(queue);
-        uint32_t seekers = atomic_load_explicit(&pool->seekers, memory_order_relaxed);
-        bool quick = atomic_load_explicit(&queue->quick, memory_order_relaxed) &&
-                     pool->grouped + seekers > 0 && pool->watcher != NULL;
-        if (quick ? seekers == 0 && errand__pool_behind_locked(pool, queue, left)
-                  : left > seekers)
-            roused = errand__worker_rouse_locked(pool);
-    }
+    if (wake != ERRAND__WAKE_LATER && queue->state == ERRAND__QUEUE_OPEN &&
+        pool->sleeper_count > 0 && one_more_helps(pool, queue, wake))
+        roused = errand__worker_rouse_locked(pool);
     errand__lock_release(&pool->lock);
     errand__worker_wake(roused);
 }
@@ -219,6 +229,21 @@ errand__worker_may_seek_locked(const errand__worker *worker)
                worker->cpus;
 }
 
+/* Is there more than was seen?  Then its lines come while the lock is taken. */
+static bool
+has_come(const errand__ring *ring, uint64_t seen)
+{
+    uint64_t at;
+
+    /* Pairs: ring-tail */
+    if (atomic_load_explicit(&ring->tail, memory_order_acquire) == seen)
+        return false;
+    at = seen & (ring->capacity - 1);
+    __builtin_prefetch(&ring->entries[at]);
+    __builtin_prefetch(&ring->stamps[at >> ERRAND__STAMP_SHIFT]);
+    return true;
+}
+
 /* A long spin that fails is not tried again the next 1, 2, 4 ... 64 times. */
 static void
 adapt_seeking(errand__worker *worker, bool found)
@@ -255,12 +280,11 @@ errand__worker_seek_locked(errand__worker *worker)
     errand__lock_release(&pool->lock);
     do {
         for (int i = 0; i < 16 && !found; i++) {
-            /* Pairs: pool-news, ring-tail */
+            /* Pairs: pool-news */
             found = atomic_load_explicit(&pool->news, memory_order_acquire) != news ||
                     atomic_load_explicit(&worker->leave, memory_order_relaxed);
             for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++)
-                found |= atomic_load_explicit(&queue->rings[rank].tail,
-                                              memory_order_acquire) != tails[rank];
+                found |= has_come(&queue->rings[rank], tails[rank]);
             errand__cpu_relax();
         }
     } while (!found && errand__cycles() - start < limit);

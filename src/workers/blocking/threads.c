@@ -337,8 +337,6 @@ ended_inside(void *arg)
         errand__worker_account(worker);
         errand__group_account(worker);
     }
-    if (worker->group.lease != NULL)
-        errand__hands_ring(&worker->hands, worker->group.lease->block);
     errand__frame_leave(&worker->hands.frame);
     errand__lock_acquire(&pool->lock);
     atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);

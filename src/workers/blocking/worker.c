@@ -8,11 +8,14 @@
  * - Ending a group and taking the next is one visit to the lock.
  * - The lease of the last group stays held until the worker takes from another or lies down,
  *   so that records and queues stay mapped while it seeks.
+ * - The ring that a dozing runtime is owed waits until its queue is empty or holds long jobs:
+ *   the doze ends by itself after 100 us, and each wake costs as much as a hundred jobs.
  * - Only what is decided with the lock is done after it: waking, starting threads, letting a
  *   lease go. */
 #include "workers/blocking/blocking.h"
 
 #define PREFETCH_AHEAD 4
+#define CLOCK_AGE_US   1000
 
 static void
 run_group(errand__worker *worker)
@@ -25,7 +28,9 @@ run_group(errand__worker *worker)
     if (group->next == 0) {
         ERRAND__PAUSE("group-taken");
         errand__lock_none_held();
-        errand__hands_clock(hands);
+        hands->cycles = errand__cycles();
+        if (hands->cycles - hands->base_cycles > CLOCK_AGE_US * worker->pool->per_us)
+            errand__hands_clock(hands);
         group->start = hands->cycles;
         hands->epoch = group->lease->epoch;
     }
@@ -47,7 +52,6 @@ run_group(errand__worker *worker)
         if (hands->cycles - group->start > worker->pool->group_cycles)
             break;
     }
-    errand__hands_ring(hands, block);
     atomic_store_explicit(&worker->since, 0, memory_order_relaxed);
     errand__group_account(worker);
 }
@@ -80,11 +84,20 @@ plan_locked(errand__pool *pool, const errand__worker *worker, bool *out_spawn)
     return errand__pool_has_work_locked(pool) ? errand__worker_rouse_locked(pool) : NULL;
 }
 
+/* The runtime of the last group dozes and its wake was put off. */
+static void
+ring(errand__worker *worker, const errand_lease *lease)
+{
+    if (worker->hands.putter.owes)
+        errand__hands_ring(&worker->hands, lease->block);
+}
+
 void
 errand__worker_let_held(errand__worker *worker)
 {
     errand_lease *lease = worker->group.lease;
 
+    ring(worker, lease);
     worker->group.lease = NULL;
     worker->group.queue = NULL;
     if (lease != NULL)
@@ -97,6 +110,8 @@ carry_out(errand__worker *worker, errand__worker *roused, bool spawn)
 {
     errand_lease *outgoing = worker->outgoing;
 
+    if (outgoing != NULL || !worker->group.quick)
+        ring(worker, outgoing != NULL ? outgoing : worker->group.lease);
     worker->proven = true;
     worker->outgoing = NULL;
     errand__worker_wake(roused);
@@ -129,7 +144,11 @@ next_group(errand__worker *worker)
             carry_out(worker, roused, spawn);
             return true;
         }
-        if (!lull && may_seek) {
+        if (!lull && may_seek && worker->hands.putter.owes) {
+            errand__lock_release(&pool->lock);
+            ring(worker, worker->group.lease);
+            errand__lock_acquire(&pool->lock);
+        } else if (!lull && may_seek) {
             errand__worker_seek_locked(worker);
             may_seek = false;
         } else if (worker->group.lease != NULL) {
