@@ -183,7 +183,7 @@ spin(errand__block *block)
         block->cpus = errand__cpus_allowed();
         block->spin_cycles = limit = SPIN_FIRST_US * per_us;
     }
-    if (block->cpus < 2)
+    if (block->cpus < 2 || block->crowded)
         return false;
     if (start - block->last_traffic > RECENT_US * per_us)
         limit = SPIN_LEAST_US * per_us;

@@ -41,6 +41,7 @@ typedef struct errand__block {
     int wake_fd;       /* -1 until asked for; written by the owner before ARMED is set */
     /* Owner thread only. */
     bool fd_pending;       /* the descriptor was, or is about to be, written */
+    bool crowded;          /* workers need every processor: no spinning */
     unsigned cpus;         /* processors that the owner may use; 0 = not asked yet */
     uint64_t spin_cycles;  /* how long the next park may spin; adapts */
     uint64_t last_traffic; /* cycle counter at the last park that found something */

@@ -31,6 +31,32 @@ errand__next_deadline(const errand_runtime *runtime)
     return reap < next ? reap : next;
 }
 
+/* Sleeps on the inbox, after the executors were asked: is every processor needed, so that a spin
+ * would be in the way?  And when does one that has lost its workers want to be asked again
+ * (O55)?  True if that was the reason to wake. */
+static bool
+sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
+{
+    uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
+    uint64_t length = length_ns;
+
+    runtime->block->crowded = false;
+    for (uint32_t i = 0; i < count; i++) {
+        errand_lease *lease = runtime->leases[i];
+        const errand__executor_ops *ops = lease->executor->ops;
+
+        if (lease->closed)
+            continue;
+        if (ops->crowded != NULL && ops->crowded(lease))
+            runtime->block->crowded = true;
+        uint64_t again = ops->tend != NULL ? ops->tend(lease) : UINT64_MAX;
+        if (again < length)
+            length = again;
+    }
+    errand__inbox_park(runtime->block, length);
+    return length < length_ns;
+}
+
 errand_status
 errand_park(errand_runtime *runtime, uint64_t deadline_ns)
 {
@@ -55,7 +81,12 @@ errand_park(errand_runtime *runtime, uint64_t deadline_ns)
         return ERRAND_OK;
     if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 && until != UINT64_MAX)
         return ERRAND_OK; /* that clock moves only by hand */
-    errand__inbox_park(runtime->block, until == UINT64_MAX ? UINT64_MAX : until - now);
+    while (sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now) &&
+           !buffered(runtime)) {
+        now = errand__runtime_time(runtime);
+        if (until <= now)
+            break;
+    }
     return ERRAND_OK;
 }
 
@@ -111,7 +142,7 @@ errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
             return ERRAND_OK; /* something is due now, or the deadline passed */
         }
         errand__flush_all(runtime); /* inside a handler */
-        errand__inbox_park(runtime->block,
-                           deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now);
+        sleep_at_most(runtime,
+                      deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now);
     }
 }

@@ -95,6 +95,9 @@ struct errand__executor_ops {
      * has queued as worker lost.  Answers in how many ns it wants to be called again,
      * UINT64_MAX = not at all; the runtime asks before it parks.  Owner.  NULL = never. */
     uint64_t (*tend)(errand_lease *lease);
+    /* Are as many workers awake as there are processors?  Then a runtime that parks does not spin:
+     * it would keep one of them from its work.  Owner.  NULL = never. */
+    bool (*crowded)(const errand_lease *lease);
 };
 void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
 void errand__executor_hold(errand_executor *executor);

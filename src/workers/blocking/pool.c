@@ -98,6 +98,16 @@ pool_lane_define(errand_executor *executor, const char *name, uint32_t limit,
     return status;
 }
 
+static bool
+pool_crowded(const errand_lease *lease)
+{
+    const errand__pool *pool = errand__place_of(lease)->pool;
+    uint32_t sleepers = (uint32_t)atomic_load_explicit(&pool->idle, memory_order_relaxed);
+
+    return atomic_load_explicit(&pool->living, memory_order_relaxed) >=
+           sleepers + pool->processors;
+}
+
 static void
 pool_destroy(errand_executor *executor)
 {
@@ -149,6 +159,7 @@ static const errand__executor_ops pool_ops = {
     .forget = pool_forget,
     .lane_define = pool_lane_define,
     .tend = errand__pool_tend,
+    .crowded = pool_crowded,
 };
 
 /* ---- creation ----------------------------------------------------------------------------------- */
