@@ -26,16 +26,19 @@ lease_of(errand_runtime *runtime, errand__record *record)
 
 /* ---- deadlines ------------------------------------------------------------------------------------ */
 
+/* What comes first counts: a later limit never puts off one that is set already. */
 static void
 deadline_set(errand_runtime *runtime, errand__record *record, unsigned stage,
              uint64_t in_ns)
 {
     errand__extra *extra = record->extra;
-    uint64_t now = errand__runtime_time(runtime);
+    uint64_t due = errand__time_add(errand__runtime_time(runtime), in_ns);
 
+    if (extra->deadline_entry.position != 0 && extra->deadline_entry.major <= due)
+        return;
     errand__heap_remove(&runtime->deadlines, &extra->deadline_entry);
     extra->deadline_stage = (uint8_t)stage;
-    extra->deadline_entry.major = in_ns > UINT64_MAX - now ? UINT64_MAX : now + in_ns;
+    extra->deadline_entry.major = due;
     extra->deadline_entry.minor = record->operation;
     extra->deadline_entry.last = record->slot;
     errand__heap_insert(&runtime->deadlines, &extra->deadline_entry);

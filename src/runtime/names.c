@@ -60,10 +60,12 @@ errand_prepared_abandon(errand_prepared *take_prepared)
 
     if (take_prepared == NULL)
         return;
+    prepared = take_prepared->held_record;
+    if (prepared != NULL &&
+        errand__runtime_check(prepared_runtime(prepared), __func__) != ERRAND_OK)
+        return;
     prepared = prepared_of(take_prepared);
     if (prepared != NULL) {
-        if (errand__runtime_check(prepared_runtime(prepared), __func__) != ERRAND_OK)
-            return;
         spec = prepared->spec;
         errand__prepared_give(prepared);
         errand__leak_count(prepared_runtime(prepared), errand__spec_drop(&spec));
@@ -291,40 +293,46 @@ errand__record_abandon(errand_runtime *runtime, errand__record *record)
         errand__leak_count(runtime, errand__spec_drop(&spec));
 }
 
+/* May this thread do anything about the token?  If not it keeps it. */
+static bool
+token_usable(void *held_record, const char *function)
+{
+    return held_record == NULL ||
+           errand__runtime_check(errand__record_owner(held_record), function) ==
+               ERRAND_OK;
+}
+
 static void
-token_abandon(void *held_record, uint64_t stamp, errand__phase phase,
-              const char *function)
+token_abandon(void *held_record, uint64_t stamp, errand__phase phase)
 {
     errand__record *record = held_record;
-    errand_runtime *runtime;
 
-    if (record == NULL)
-        return;
-    runtime = errand__record_owner(record);
-    if (errand__runtime_check(runtime, function) != ERRAND_OK ||
-        record->generation != stamp || record->phase != phase)
-        return;
-    errand__record_abandon(runtime, record);
+    if (record != NULL && record->generation == stamp && record->phase == phase)
+        errand__record_abandon(errand__record_owner(record), record);
 }
 
 void
 errand_binding_abandon(errand_binding *take_binding)
 {
-    if (take_binding == NULL)
+    errand_binding token;
+
+    if (take_binding == NULL || !token_usable(take_binding->held_record, __func__))
         return;
-    token_abandon(take_binding->held_record, take_binding->stamp, ERRAND__PHASE_BOUND,
-                  __func__);
+    token = *take_binding;
     *take_binding = (errand_binding){NULL, 0};
+    token_abandon(token.held_record, token.stamp, ERRAND__PHASE_BOUND);
 }
 
 void
 errand_submission_abandon(errand_submission *take_submission)
 {
-    if (take_submission == NULL)
+    errand_submission token;
+
+    if (take_submission == NULL || !token_usable(take_submission->held_record, __func__))
         return;
-    token_abandon(take_submission->held_record, take_submission->stamp,
-                  ERRAND__PHASE_SPLIT, __func__);
+    token = *take_submission;
     *take_submission = (errand_submission){NULL, 0};
+    token_abandon(token.held_record, token.stamp, ERRAND__PHASE_SPLIT);
 }
 
 void
@@ -332,13 +340,11 @@ errand_wait_abandon(errand_wait *take_wait)
 {
     errand__record *record;
 
-    if (take_wait == NULL)
+    if (take_wait == NULL || !token_usable(take_wait->held_record, __func__))
         return;
     record = take_wait->held_record;
-    if (record != NULL &&
-        errand__runtime_check(errand__record_owner(record), __func__) == ERRAND_OK &&
-        record->generation == take_wait->stamp && record->phase != ERRAND__PHASE_FREE &&
-        record->wait_state == ERRAND__WAIT_HALF)
+    if (record != NULL && record->generation == take_wait->stamp &&
+        record->phase != ERRAND__PHASE_FREE && record->wait_state == ERRAND__WAIT_HALF)
         record->wait_state = ERRAND__WAIT_NONE;
     *take_wait = (errand_wait){NULL, 0};
 }
