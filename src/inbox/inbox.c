@@ -16,8 +16,10 @@
  * the record lies that it put eight puts ago, and the consumer fetches that meanwhile.  A hint
  * that is wrong costs a fetch and nothing else.
  *
- * The descriptor (O67): a drain that leaves the list empty stores ARMED; the put that replaces
- * ARMED writes once; the consumer reads it back when it arms again. */
+ * The descriptor (O67): a drain that leaves the list empty stores ARMED; whoever replaces ARMED
+ * writes once; the consumer reads it back when it arms again.  A write may come long after the
+ * replacing, so the consumer counts what it is owed (fd_writes): while a write is out it reads
+ * again, else a late one would keep an idle host's descriptor readable for ever. */
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <fcntl.h>
@@ -70,9 +72,13 @@ write_fd(int fd)
 void
 errand__inbox_ring(errand__block *block)
 {
+    uintptr_t head = ERRAND__INBOX_ARMED;
+
     atomic_fetch_add_explicit(&block->bell, 1, memory_order_release); /* Pairs: bell */
     errand__futex_wake(&block->bell, 1);
-    if (atomic_load_explicit(&block->head, memory_order_acquire) == ERRAND__INBOX_ARMED)
+    if (atomic_compare_exchange_strong_explicit(&block->head, &head, ERRAND__INBOX_EMPTY,
+                                                memory_order_acq_rel,
+                                                memory_order_acquire))
         write_fd(block->wake_fd);
 }
 
@@ -221,8 +227,10 @@ sleep_as(errand__block *block, uintptr_t state, uint64_t timeout_ns)
     in_time = errand__futex_wait(&block->bell, bell, timeout_ns);
     if (atomic_load_explicit(&block->bell, memory_order_acquire) != bell)
         in_time = true;
-    atomic_compare_exchange_strong_explicit(&block->head, &state, was,
-                                            memory_order_acq_rel, memory_order_acquire);
+    if (!atomic_compare_exchange_strong_explicit(
+            &block->head, &state, was, memory_order_acq_rel, memory_order_acquire) &&
+        was == ERRAND__INBOX_ARMED)
+        block->fd_armed = false; /* a bell was rung for it instead of a write */
     return in_time || !errand__inbox_empty(block);
 }
 
@@ -270,26 +278,48 @@ errand__inbox_open_fd(errand__block *block)
     return ERRAND_OK;
 }
 
+/* What stands in the word now; whoever took ARMED away owes a write. */
+static uintptr_t
+look(errand__block *block)
+{
+    uintptr_t head = atomic_load_explicit(&block->head, memory_order_acquire);
+
+    if (block->fd_armed && head != ERRAND__INBOX_ARMED) {
+        block->fd_armed = false;
+        block->fd_writes++;
+    }
+    return head;
+}
+
+static void
+make_readable(errand__block *block)
+{
+    if (block->fd_writes > 0)
+        return; /* it is, or is about to be */
+    write_fd(block->wake_fd);
+    block->fd_writes++;
+}
+
 void
 errand__inbox_arm(errand__block *block)
 {
-    uintptr_t head = atomic_load_explicit(&block->head, memory_order_acquire);
+    uintptr_t head = look(block);
     uint64_t count;
 
+    if (block->fd_writes > 0 &&
+        (head == ERRAND__INBOX_EMPTY || head == ERRAND__INBOX_ARMED)) {
+        if (read(block->wake_fd, &count, sizeof count) == (ssize_t)sizeof count)
+            block->fd_writes -= (int64_t)count;
+        head = look(block); /* ARMED may be gone, and its write have been read */
+    }
     if (head == ERRAND__INBOX_ARMED)
         return;
-    if (block->fd_pending) {
-        if (read(block->wake_fd, &count, sizeof count) == (ssize_t)sizeof count)
-            block->fd_pending = false;
-    }
     if (head == ERRAND__INBOX_EMPTY && atomic_compare_exchange_strong_explicit(
                                            &block->head, &head, ERRAND__INBOX_ARMED,
-                                           memory_order_acq_rel, memory_order_acquire)) {
-        block->fd_pending = true; /* whoever replaces ARMED writes */
-        return;
-    }
-    write_fd(block->wake_fd); /* something came meanwhile: stay readable */
-    block->fd_pending = true;
+                                           memory_order_acq_rel, memory_order_acquire))
+        block->fd_armed = true;
+    else
+        make_readable(block); /* something came meanwhile */
 }
 
 void
@@ -299,10 +329,10 @@ errand__inbox_signal(errand__block *block)
 
     if (atomic_compare_exchange_strong_explicit(&block->head, &head, ERRAND__INBOX_EMPTY,
                                                 memory_order_acq_rel,
-                                                memory_order_acquire) ||
-        !block->fd_pending)
-        write_fd(block->wake_fd);
-    block->fd_pending = true;
+                                                memory_order_acquire))
+        block->fd_armed = false;
+    look(block);
+    make_readable(block);
 }
 
 uintptr_t

@@ -40,7 +40,8 @@ typedef struct errand__block {
     bool virtual_time; /* t_start and t_end are the order's, not the worker's */
     int wake_fd;       /* -1 until asked for; written by the owner before ARMED is set */
     /* Owner thread only. */
-    bool fd_pending;       /* the descriptor was, or is about to be, written */
+    int64_t fd_writes;     /* of the descriptor: made or still owed, and not read */
+    bool fd_armed;         /* ARMED was stored; whoever replaces it owes a write */
     bool crowded;          /* workers need every processor: no spinning */
     unsigned cpus;         /* processors that the owner may use; 0 = not asked yet */
     uint64_t spin_cycles;  /* how long the next park may spin; adapts */

@@ -62,9 +62,12 @@ errand_runtime_trace(errand_runtime *runtime, errand_visitor *visitor)
 {
     const errand__link *link;
 
-    if (errand__runtime_check(runtime, __func__) != ERRAND_OK || visitor == NULL ||
-        visitor->visit == NULL)
+    if (errand__runtime_check(runtime, __func__) != ERRAND_OK)
         return false;
+    if (visitor == NULL || visitor->visit == NULL) {
+        (void)errand__misuse(ERRAND_EINVAL, __func__, "a visitor with visit is needed");
+        return false;
+    }
     for (errand__prepared *prepared = runtime->registrar.prepared_all; prepared != NULL;
          prepared = prepared->next_all)
         if (prepared->taken &&

@@ -19,6 +19,8 @@ errand_prepare(errand_runtime *runtime, const errand_spec *spec,
                        "spec and out_prepared are needed");
     if (errand__spec_check(spec, &text) != ERRAND_OK)
         return errand__misuse(ERRAND_EINVAL, __func__, text);
+    if (runtime->closing) /* what is prepared was dropped, or is being */
+        return errand__misuse(ERRAND_ECLOSED, __func__, "the runtime is being shut down");
     prepared = errand__prepared_take(&runtime->registrar);
     if (prepared == NULL)
         return ERRAND_ENOMEM;

@@ -131,7 +131,7 @@ errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
         uint64_t now;
 
         if (lease->closed)
-            return ERRAND_ECLOSED;
+            return errand__misuse(ERRAND_ECLOSED, __func__, "the lease was shut");
         if (lease->owed < lease->owed_max || buffered(runtime))
             return ERRAND_OK;
         now = errand__runtime_time(runtime);

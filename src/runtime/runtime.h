@@ -158,6 +158,9 @@ errand_status errand__start(errand_lease *lease, const errand_spec *spec, void *
                             errand__resume *resume, errand_task *task,
                             errand_identity *out_identity);
 
+/* A refusal that is misuse (ECLOSED) is told to the misuse hook; answers the status. */
+errand_status errand__refusal_tell(errand_status status, const char *function);
+
 /* Every submit is followed by a flush of its lease: at once, or inside a drain or turn at its end,
  * all of them together (flush_all; before a wait inside one too). */
 void errand__flush(errand_lease *lease);

@@ -115,6 +115,14 @@ lease_check(const errand_lease *lease, const char *function)
     return errand__runtime_enter(lease->runtime, function);
 }
 
+errand_status
+errand__refusal_tell(errand_status status, const char *function)
+{
+    if (status == ERRAND_ECLOSED)
+        (void)errand__misuse(status, function, "runtime or lease is being shut down");
+    return status;
+}
+
 static errand_status
 submit_one(errand_lease *lease, errand_submission *take_submission, const char *function)
 {
@@ -132,9 +140,10 @@ submit_one(errand_lease *lease, errand_submission *take_submission, const char *
     if ((record->owner_flags & ERRAND__OWN_CANCELLED) != 0)
         return ERRAND_ECANCELLED;
     status = errand__admit(lease, record, NULL);
-    if (status == ERRAND_OK)
-        *take_submission = (errand_submission){NULL, 0};
-    return status;
+    if (status != ERRAND_OK)
+        return errand__refusal_tell(status, function);
+    *take_submission = (errand_submission){NULL, 0};
+    return ERRAND_OK;
 }
 
 void
@@ -254,7 +263,8 @@ errand_start(errand_lease *lease, const errand_spec *spec, void *wait,
     if (!errand__spec_is_plain(spec) && errand__spec_check(spec, &text) != ERRAND_OK)
         return errand__misuse(ERRAND_EINVAL, __func__, text);
     status = errand__start(lease, spec, wait, NULL, NULL, out_identity);
-    if (status == ERRAND_OK)
-        errand__flush(lease);
-    return status;
+    if (status != ERRAND_OK)
+        return errand__refusal_tell(status, __func__);
+    errand__flush(lease);
+    return ERRAND_OK;
 }

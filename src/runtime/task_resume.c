@@ -41,7 +41,7 @@ errand_task_await(errand_task *task, errand_lease *lease, const errand_spec *spe
     status = errand__start(lease, spec, NULL, resume, task, &identity);
     if (status != ERRAND_OK) {
         errand__resume_give(runtime, resume);
-        return status;
+        return errand__refusal_tell(status, __func__);
     }
     errand__task_wait_operation(task, resume, identity.wait, identity.generation,
                                 until_ns);
