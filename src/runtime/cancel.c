@@ -117,7 +117,9 @@ ask_to_end(errand_runtime *runtime, errand__record *record)
                 errand__cleanup_add(runtime, record, call.answer == ERRAND_HOOK_ERROR);
         }
     }
-    if (lease->executor->ops->nudge != NULL)
+    /* Seeded orders: before its due no executor knows it. */
+    if ((record->owner_flags & ERRAND__OWN_HANDED) != 0 &&
+        lease->executor->ops->nudge != NULL)
         lease->executor->ops->nudge(lease, record, (uint32_t)record->generation);
 }
 

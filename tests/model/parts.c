@@ -214,7 +214,7 @@ poll(errand_job *job, void *state, errand_payload *out_payload)
         return end(op, job, out_payload);
     op->plan.polls--;
     p->model.op[op->index].pending = true;
-    if (op->plan.extra == PLAY_EXTRA_WAKE) {
+    if (op->plan.extra == PLAY_EXTRA_WAKE || !p->judged) { /* inline order waits for its end */
         p->model.op[op->index].woken = true;
         errand_waker_wake(op->waker);
     }
