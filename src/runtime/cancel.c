@@ -54,13 +54,21 @@ errand__deadline_begin(errand_runtime *runtime, errand__record *record)
         deadline_set(runtime, record, STAGE_OWN, record->extra->deadline_ns);
 }
 
+/* Does virtual time say how far it is?  Not once it was handed to its executor, nor at the end
+ * of its runtime or lease, which no due will be waited for. */
+static bool
+virtually(errand_runtime *runtime, errand__record *record)
+{
+    return errand__seeded(runtime) && !runtime->closing &&
+           !lease_of(runtime, record)->refusing &&
+           (record->owner_flags & ERRAND__OWN_HANDED) == 0;
+}
+
 /* Is it, for everyone who can see it, still waiting for its begin? */
 static bool
 before_begin(errand_runtime *runtime, errand__record *record)
 {
-    return !errand__seeded(runtime) || runtime->closing ||
-           (record->owner_flags & ERRAND__OWN_HANDED) != 0 ||
-           runtime->scheduler.now < record->extra->begin;
+    return !virtually(runtime, record) || runtime->scheduler.now < record->extra->begin;
 }
 
 /* Settles a queued operation; false: it runs, or has ended. */
@@ -188,9 +196,8 @@ static errand_cancel_answer
 cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 {
     errand__extra *extra = record->extra;
-    bool seeded_done = errand__seeded(runtime) && !runtime->closing &&
-                       (record->owner_flags & ERRAND__OWN_HANDED) == 0 &&
-                       runtime->scheduler.now >= extra->due;
+    bool seeded_done =
+        virtually(runtime, record) && runtime->scheduler.now >= extra->due;
     unsigned state;
 
     if (!seeded_done &&
