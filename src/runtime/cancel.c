@@ -350,7 +350,8 @@ errand__later_run(errand_runtime *runtime)
         errand__record *record = &runtime->registrar.records[slot];
         bool abandon = (record->owner_flags & ERRAND__OWN_ABANDON) != 0;
 
-        if (record->phase == ERRAND__PHASE_FREE || record == runtime->hand ||
+        if (record->phase == ERRAND__PHASE_FREE ||
+            record->phase == ERRAND__PHASE_LINGER || record == runtime->hand ||
             (record->owner_flags & ERRAND__OWN_LATER) == 0)
             continue;
         record->owner_flags &= (uint8_t) ~(ERRAND__OWN_LATER | ERRAND__OWN_ABANDON);
