@@ -408,6 +408,17 @@ take_cancels(model *m, model_runtime *r, size_t commands)
     }
 }
 
+/* Deadlines that passed and cancels that are posted: a drive takes them in its own order. */
+bool
+model_tangled(const model *m, int runtime)
+{
+    bool posted = m->runtime[runtime].driving;
+
+    for (int i = 0; i < m->names; i++)
+        posted |= m->name[i].runtime == runtime && m->name[i].posted;
+    return posted && (m->runtime[runtime].driving || next_due(m, runtime) >= 0);
+}
+
 void
 model_meanwhile(model *m, int runtime, const errand_snapshot *now)
 {
