@@ -36,7 +36,7 @@ deadline_set(errand_runtime *runtime, errand__record *record, unsigned stage,
     errand__heap_remove(&runtime->deadlines, &extra->deadline_entry);
     extra->deadline_stage = (uint8_t)stage;
     extra->deadline_entry.major = in_ns > UINT64_MAX - now ? UINT64_MAX : now + in_ns;
-    extra->deadline_entry.minor = record->operation;
+    extra->deadline_entry.minor = runtime->scheduler.registrations++; /* as timers, O72 */
     extra->deadline_entry.last = record->slot;
     errand__heap_insert(&runtime->deadlines, &extra->deadline_entry);
 }
