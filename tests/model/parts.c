@@ -372,7 +372,8 @@ resume(void *own_data, errand_runtime *runtime, const errand_news *news)
             play_fail(p, "op %d is resumed without its verdict", op->index);
         op->value_ends++;
     }
-    play_nested(p, op->plan.nested);
+    if (!model_posted(&p->model, op->runtime))
+        play_nested(p, op->plan.nested);
 }
 
 static void
