@@ -39,7 +39,7 @@ deadline_set(errand_runtime *runtime, errand__record *record, unsigned stage,
     errand__heap_remove(&runtime->deadlines, &extra->deadline_entry);
     extra->deadline_stage = (uint8_t)stage;
     extra->deadline_entry.major = due;
-    extra->deadline_entry.minor = record->operation;
+    extra->deadline_entry.minor = runtime->scheduler.registrations++; /* as timers, O72 */
     extra->deadline_entry.last = record->slot;
     errand__heap_insert(&runtime->deadlines, &extra->deadline_entry);
 }
@@ -57,14 +57,21 @@ errand__deadline_begin(errand_runtime *runtime, errand__record *record)
         deadline_set(runtime, record, STAGE_OWN, record->extra->deadline_ns);
 }
 
+/* Does virtual time say how far it is?  Not once it was handed to its executor, nor at the end
+ * of its runtime or lease, which no due will be waited for. */
+static bool
+virtually(errand_runtime *runtime, errand__record *record)
+{
+    return errand__seeded(runtime) && !runtime->closing &&
+           !lease_of(runtime, record)->refusing &&
+           (record->owner_flags & ERRAND__OWN_HANDED) == 0;
+}
+
 /* Is it, for everyone who can see it, still waiting for its begin? */
 static bool
 before_begin(errand_runtime *runtime, errand__record *record)
 {
-    return !errand__seeded(runtime) || runtime->closing ||
-           lease_of(runtime, record)->refusing || /* nothing will run it any more */
-           (record->owner_flags & ERRAND__OWN_HANDED) != 0 ||
-           runtime->scheduler.now < record->extra->begin;
+    return !virtually(runtime, record) || runtime->scheduler.now < record->extra->begin;
 }
 
 /* Settles a queued operation; false: it runs, or has ended. */
@@ -121,7 +128,9 @@ ask_to_end(errand_runtime *runtime, errand__record *record)
                 errand__cleanup_add(runtime, record, call.answer == ERRAND_HOOK_ERROR);
         }
     }
-    if (lease->executor->ops->nudge != NULL)
+    /* Seeded orders: before its due no executor knows it. */
+    if ((record->owner_flags & ERRAND__OWN_HANDED) != 0 &&
+        lease->executor->ops->nudge != NULL)
         lease->executor->ops->nudge(lease, record, (uint32_t)record->generation);
 }
 
@@ -190,10 +199,8 @@ static errand_cancel_answer
 cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 {
     errand__extra *extra = record->extra;
-    bool seeded_done = errand__seeded(runtime) && !runtime->closing &&
-                       !lease_of(runtime, record)->refusing &&
-                       (record->owner_flags & ERRAND__OWN_HANDED) == 0 &&
-                       runtime->scheduler.now >= extra->due;
+    bool seeded_done =
+        virtually(runtime, record) && runtime->scheduler.now >= extra->due;
     unsigned state;
 
     if (!seeded_done &&
@@ -346,7 +353,8 @@ errand__later_run(errand_runtime *runtime)
         errand__record *record = &runtime->registrar.records[slot];
         bool abandon = (record->owner_flags & ERRAND__OWN_ABANDON) != 0;
 
-        if (record->phase == ERRAND__PHASE_FREE || record == runtime->hand ||
+        if (record->phase == ERRAND__PHASE_FREE ||
+            record->phase == ERRAND__PHASE_LINGER || record == runtime->hand ||
             (record->owner_flags & ERRAND__OWN_LATER) == 0)
             continue;
         record->owner_flags &= (uint8_t) ~(ERRAND__OWN_LATER | ERRAND__OWN_ABANDON);

@@ -41,6 +41,8 @@ pick_name(play *p, int runtime, unsigned b, unsigned c, errand_identity *out_ide
 static void
 check_number(play *p, int runtime, const errand_identity *identity)
 {
+    if (!p->judged && identity->operation > p->operations[runtime])
+        p->operations[runtime] = identity->operation - 1; /* followers have some, too */
     if (identity->operation != ++p->operations[runtime] || identity->runtime != p->runtime_id[runtime] ||
         identity->wait == 0 || identity->generation == 0)
         play_fail(p, "operation number %llu, not %llu", (unsigned long long)identity->operation,
@@ -298,7 +300,7 @@ post_cancel(play *p, unsigned a, unsigned b, unsigned c)
 {
     errand_identity identity;
 
-    if (p->names == 0)
+    if (p->names == 0 || model_tangled(&p->model, a & 1))
         return;
     /* Another thread sees a record's generation only: that one tells it from any other. */
     int name = pick_name(p, a & 1, b, a & 4 || c < 224 ? c : 225, &identity);
@@ -322,7 +324,7 @@ step(play *p, unsigned a, unsigned b, unsigned c)
     (void)c;
     if (p->in_body) {
         errand_status status = errand_manual_step(p->executor[p->stepping], 1, &count);
-        if (status != ERRAND_EBUSY)
+        if (p->judged && status != ERRAND_EBUSY)
             play_fail(p, "a step inside a step");
         return;
     }
@@ -397,12 +399,15 @@ drive(play *p, unsigned a, unsigned b, unsigned c)
     errand_budget budget = { .struct_size = sizeof budget, .items = 1 + b % 5 };
     errand_turn turn = { 0 };
 
-    (void)c;
     if (p->in_body)
         return;
     if (p->busy[runtime]) {
         if (errand_drive(p->runtime[runtime], NULL, &turn) != ERRAND_EBUSY)
             play_fail(p, "a drive inside a drive");
+        return;
+    }
+    if (model_tangled(&p->model, runtime)) {
+        drain(p, a, 255, c);
         return;
     }
     PLAY_MODEL(p, model_enter(&p->model, runtime, SIZE_MAX, true));
@@ -432,6 +437,8 @@ static void
 clock(play *p, unsigned a, unsigned b, unsigned c)
 {
     (void)c;
+    if (model_tangled(&p->model, a & 1))
+        return;
     errand_status status = errand_testing_clock(p->runtime[a & 1], b & 15);
     if (status != (p->judged ? ERRAND_OK : ERRAND_EUNSUPPORTED))
         play_fail(p, "clock answers %s", errand_status_name(status));

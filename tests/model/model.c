@@ -38,17 +38,21 @@ is_due(const model *m, const model_op *o)
 }
 
 /* ---- names and jobs ---------------------------------------------------------------------- */
-/* A name counts until its record is free: posted cancels hold it, and perhaps its handler. */
+/* A name counts until its record is free: its handler holds it perhaps, and a posted cancel does
+ * until it was taken, which a drive does unseen. */
 static uint64_t
 name_causes(const model *m, int runtime, uint64_t *out_may)
 {
     const model_runtime *r = &m->runtime[runtime];
-    uint32_t live = 0;
+    uint32_t live = 0, held = 0;
 
-    for (int i = 0; i < m->names; i++)
-        live += m->name[i].runtime == runtime && (!m->name[i].over || m->name[i].posted);
-    *out_may = CAUSE(r->hand != 0 && live + 1 >= r->names_max, EFULL);
-    return CAUSE(live >= r->names_max, EFULL) | CAUSE(r->numbers_left == 0, EEXHAUSTED);
+    for (int i = 0; i < m->names; i++) {
+        live += m->name[i].runtime == runtime && !m->name[i].over;
+        held += m->name[i].runtime == runtime && m->name[i].over && m->name[i].posted;
+    }
+    *out_may = CAUSE(r->hand != 0 && live + held + 1 >= r->names_max, EFULL) |
+               CAUSE(r->driving && live < r->names_max, OK);
+    return CAUSE(live + held >= r->names_max, EFULL) | CAUSE(r->numbers_left == 0, EEXHAUSTED);
 }
 
 static int
@@ -345,10 +349,12 @@ model_cancel_later(model *m, int runtime, int name, errand_status got)
 /* ---- news -------------------------------------------------------------------------------- */
 /* The item in hand is done: what follows it is submitted, in order, as there is room. */
 static void
-follow_on(model *m, int runtime)
+follow_on(model *m, int runtime, bool at_start)
 {
     uint64_t may;
 
+    if (!at_start && m->runtime[runtime].hand == 0)
+        return;
     m->runtime[runtime].hand = 0;
     for (;;) {
         model_op *first = NULL;
@@ -376,12 +382,14 @@ model_enter(model *m, int runtime, size_t budget, bool drive)
 {
     model_runtime *r = &m->runtime[runtime];
 
-    follow_on(m, runtime);
+    follow_on(m, runtime, true);
     r->left = false;
     r->driving = drive;
     for (int i = 0; i < m->names; i++)
         if (m->name[i].runtime == runtime && m->name[i].later) {
             m->name[i].later = false;
+            if (!m->name[i].over && m->name[i].op >= 0)
+                m->op[m->name[i].op].vague |= m->op[m->name[i].op].phase == MODEL_QUEUED;
             if (!m->name[i].over)
                 cancel(m, i, ERRAND_REASON_EXPLICIT, 0);
         }
@@ -406,6 +414,22 @@ take_cancels(model *m, model_runtime *r, size_t commands)
         r->commands++;
         r->head++;
     }
+}
+
+/* A drive takes posted cancels unseen, and in its own order with deadlines. */
+bool
+model_posted(const model *m, int runtime)
+{
+    for (int i = 0; i < m->names; i++)
+        if (m->name[i].runtime == runtime && m->name[i].posted)
+            return true;
+    return false;
+}
+
+bool
+model_tangled(const model *m, int runtime)
+{
+    return m->runtime[runtime].driving || (model_posted(m, runtime) && next_due(m, runtime) >= 0);
 }
 
 void
@@ -444,7 +468,7 @@ model_command(model *m, int runtime, int node)
 {
     model_runtime *r = &m->runtime[runtime];
 
-    follow_on(m, runtime);
+    follow_on(m, runtime, false);
     rule(m, r->posted[node] && (r->closing || take(m, r, -1, node)), "a command's turn");
     r->posted[node] = false;
     r->commands++;
@@ -455,7 +479,7 @@ model_heard(model *m, int op, const errand_completion *c)
 {
     model_op *o = &m->op[op];
     model_runtime *r = &m->runtime[o->runtime];
-    follow_on(m, o->runtime);
+    follow_on(m, o->runtime, false);
     take_cancels(m, r, SIZE_MAX);
     rule(m, o->phase == MODEL_SETTLED || (r->closing && o->phase < MODEL_SETTLED), "a completion");
     rule(m, r->closing || (take(m, r, op, -1) && ++r->count <= r->budget), "a completion's turn");
@@ -489,7 +513,7 @@ model_resumed(model *m, int op, errand_reason reason)
     model_op *o = &m->op[op];
     model_runtime *r = &m->runtime[o->runtime];
 
-    follow_on(m, o->runtime);
+    follow_on(m, o->runtime, false);
     for (size_t before = SIZE_MAX; o->wait == MODEL_REGISTERED && !r->closing && before != r->head;) {
         before = r->head;
         take_cancels(m, r, r->commands + 1);
@@ -506,7 +530,7 @@ model_leave(model *m, int runtime, size_t count, size_t commands, bool nothing_l
     model_runtime *r = &m->runtime[runtime];
 
     if (!r->left)
-        follow_on(m, runtime);
+        follow_on(m, runtime, false);
     rule(m, count == r->count, "how many were drained");
     if (r->count < r->budget)
         take_cancels(m, r, commands);

@@ -76,6 +76,9 @@ void model_cancel(model *m, int runtime, int name, errand_reason reason, errand_
 void model_post(model *m, int runtime, int name, int node, errand_status got);
 void model_cancel_later(model *m, int runtime, int name, errand_status got);
 void model_enter(model *m, int runtime, size_t budget, bool drive);
+/* Is the order of deadlines and posted cancels in a drive of the essence? */
+bool model_posted(const model *m, int runtime);
+bool model_tangled(const model *m, int runtime);
 /* What a drive did unseen so far: deadlines and posted cancels, told by the accounts. */
 void model_meanwhile(model *m, int runtime, const errand_snapshot *now);
 void model_leave(model *m, int runtime, size_t count, size_t commands, bool nothing_left);

@@ -58,6 +58,8 @@ outcome_in_child(const uint8_t *program, size_t size, uint64_t inline_seed)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
+        signal(SIGALRM, SIG_DFL);
+        alarm(10);
         if (freopen("/dev/null", "w", stderr) == NULL)
             _exit(3);
         _exit(agrees(program, size, inline_seed, false, &result) ? 0 : kind_of(&result));
@@ -126,6 +128,7 @@ run_seeds(uint64_t seeds, bool inline_order)
     program_result result;
 
     signal(SIGABRT, tell_seed);
+    signal(SIGSEGV, tell_seed);
     for (running = first; running < first + (only != NULL ? 1 : seeds); running++) {
         size_t size = program_make(running, 20 + running % 180, bytes);
         uint64_t inline_seed = inline_order ? running : 0;

@@ -214,7 +214,7 @@ poll(errand_job *job, void *state, errand_payload *out_payload)
         return end(op, job, out_payload);
     op->plan.polls--;
     p->model.op[op->index].pending = true;
-    if (op->plan.extra == PLAY_EXTRA_WAKE) {
+    if (op->plan.extra == PLAY_EXTRA_WAKE || !p->judged) { /* inline order waits for its end */
         p->model.op[op->index].woken = true;
         errand_waker_wake(op->waker);
     }
@@ -372,7 +372,8 @@ resume(void *own_data, errand_runtime *runtime, const errand_news *news)
             play_fail(p, "op %d is resumed without its verdict", op->index);
         op->value_ends++;
     }
-    play_nested(p, op->plan.nested);
+    if (!model_posted(&p->model, op->runtime))
+        play_nested(p, op->plan.nested);
 }
 
 static void
