@@ -58,17 +58,22 @@ void
 errand_prepared_abandon(errand_prepared *take_prepared)
 {
     errand__prepared *prepared;
+    errand_runtime *runtime;
     errand_spec spec;
+    bool was_busy;
 
     if (take_prepared == NULL)
         return;
     prepared = prepared_of(take_prepared);
     if (prepared != NULL) {
-        if (errand__runtime_check(prepared_runtime(prepared), __func__) != ERRAND_OK)
+        runtime = prepared_runtime(prepared);
+        if (errand__runtime_check(runtime, __func__) != ERRAND_OK)
             return;
         spec = prepared->spec;
         errand__prepared_give(prepared);
-        errand__leak_count(prepared_runtime(prepared), errand__spec_drop(&spec));
+        was_busy = errand__busy_begin(runtime);
+        errand__leak_count(runtime, errand__spec_drop(&spec));
+        errand__busy_end(runtime, was_busy);
     }
     *take_prepared = (errand_prepared){NULL, 0};
 }
@@ -299,6 +304,7 @@ token_abandon(void *held_record, uint64_t stamp, errand__phase phase,
 {
     errand__record *record = held_record;
     errand_runtime *runtime;
+    bool was_busy;
 
     if (record == NULL)
         return;
@@ -306,7 +312,9 @@ token_abandon(void *held_record, uint64_t stamp, errand__phase phase,
     if (errand__runtime_check(runtime, function) != ERRAND_OK ||
         record->generation != stamp || record->phase != phase)
         return;
+    was_busy = errand__busy_begin(runtime);
     errand__record_abandon(runtime, record);
+    errand__busy_end(runtime, was_busy);
 }
 
 void
