@@ -12,9 +12,21 @@ typedef struct errand__block_link { /* async: before each block of errand_job_al
     size_t size;
 } errand__block_link;
 
+/* For functions that answer no status; false: the job is NULL. */
+static inline bool
+job_given(const errand_job *job, const char *function)
+{
+    if (__builtin_expect(job != NULL, 1))
+        return true;
+    (void)errand__misuse(ERRAND_EINVAL, function, "the job is NULL");
+    return false;
+}
+
 bool
 errand_job_cancelled(const errand_job *job)
 {
+    if (!job_given(job, __func__))
+        return false;
     return (atomic_load_explicit(&job->record->control, memory_order_acquire) &
             ERRAND__FLAG_CANCEL) != 0;
 }
@@ -22,24 +34,32 @@ errand_job_cancelled(const errand_job *job)
 const char *
 errand_job_name(const errand_job *job)
 {
+    if (!job_given(job, __func__))
+        return "";
     return errand__record_name(job->record);
 }
 
 uint64_t
 errand_job_trace_id(const errand_job *job)
 {
+    if (!job_given(job, __func__))
+        return 0;
     return job->record->extra != NULL ? job->record->extra->trace_id : 0;
 }
 
 errand_identity
 errand_job_identity(const errand_job *job)
 {
+    if (!job_given(job, __func__))
+        return (errand_identity){.runtime = 0};
     return errand__record_identity(job->block->runtime_id, job->record);
 }
 
 uint64_t
 errand_job_epoch(const errand_job *job)
 {
+    if (!job_given(job, __func__))
+        return 0;
     return job->hands->epoch;
 }
 
@@ -60,7 +80,7 @@ failure_of(errand_job *job)
 void
 errand_job_message(errand_job *job, const char *format, ...)
 {
-    errand__failure *failure = failure_of(job);
+    errand__failure *failure = job_given(job, __func__) ? failure_of(job) : NULL;
     va_list arguments;
 
     if (failure == NULL)
@@ -74,9 +94,12 @@ void
 errand_job_fail(errand_job *job, int32_t sys_errno, int32_t signal_number,
                 const char *system_call, const char *format, ...)
 {
-    errand__failure *failure = failure_of(job);
+    errand__failure *failure;
     va_list arguments;
 
+    if (!job_given(job, __func__))
+        return;
+    failure = failure_of(job);
     job->sys_errno = sys_errno;
     if (failure == NULL)
         return;
@@ -92,9 +115,11 @@ errand_job_fail(errand_job *job, int32_t sys_errno, int32_t signal_number,
 errand_status
 errand_job_work(errand_job *job, uint64_t amount)
 {
-    errand__extra *extra = job->record->extra;
+    errand__extra *extra;
     uint64_t done;
 
+    ERRAND_REQUIRE_ARG(job != NULL, ERRAND_EINVAL, "the job is NULL");
+    extra = job->record->extra;
     if (extra == NULL || extra->work_max == 0)
         return ERRAND_OK;
     done = atomic_fetch_add_explicit(&extra->work_done, amount, memory_order_relaxed);
@@ -122,9 +147,12 @@ errand_job_defer(errand_job *job, void (*fn)(void *), void *arg)
 void *
 errand_job_alloc(errand_job *job, size_t size)
 {
-    errand__hands *hands = job->hands;
+    errand__hands *hands;
     void *block;
 
+    if (!job_given(job, __func__))
+        return NULL;
+    hands = job->hands;
     if (job->is_async) {
         errand__block_link *link;
 
@@ -170,9 +198,12 @@ errand_payload_alloc(errand_job *job, size_t size, errand_payload *out_payload)
 {
     void *data;
 
-    (void)job;
-    if (out_payload == NULL)
+    if (!job_given(job, __func__))
         return NULL;
+    if (out_payload == NULL) {
+        (void)errand__misuse(ERRAND_EINVAL, __func__, "out_payload is NULL");
+        return NULL;
+    }
     data = errand__mem_alloc(NULL, size > 0 ? size : 1);
     if (data != NULL)
         *out_payload = (errand_payload){&memory_type, data, size > 0 ? size : 1};

@@ -267,6 +267,7 @@ errand_cancel(errand_runtime *runtime, const errand_identity *identity,
 {
     errand__record *record;
     errand_cancel_answer answer = ERRAND_CANCEL_UNKNOWN;
+    bool was_busy;
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(identity != NULL && reason_known(reason), ERRAND_EINVAL,
@@ -274,10 +275,12 @@ errand_cancel(errand_runtime *runtime, const errand_identity *identity,
     ERRAND_REQUIRE_ARG(identity->runtime == runtime->id, ERRAND_EFOREIGN,
                        "the identity is another runtime's");
     record = errand__registrar_find(&runtime->registrar, identity);
+    was_busy = errand__busy_begin(runtime);
     if (record != NULL && record != runtime->hand)
         answer = errand__cancel_record(runtime, record, reason);
     else if (record == NULL && errand__wait_recall(runtime, identity, reason))
         answer = ERRAND_CANCEL_SETTLED;
+    errand__busy_end(runtime, was_busy);
     if (out_answer != NULL)
         *out_answer = answer;
     return ERRAND_OK;

@@ -69,7 +69,9 @@ errand_completion_take(errand_completion *completion)
 {
     errand_payload payload = {.data = NULL};
 
-    if (completion != NULL) {
+    if (completion == NULL) {
+        (void)errand__misuse(ERRAND_EINVAL, __func__, "the completion is NULL");
+    } else {
         payload = completion->payload;
         completion->payload = (errand_payload){.data = NULL};
     }
@@ -98,6 +100,16 @@ errand_completion_read(errand_completion *completion, const errand_payload_type 
     if (out_size != NULL)
         *out_size = completion->payload.size;
     return ERRAND_OK;
+}
+
+void
+errand__busy_end(errand_runtime *runtime, bool was)
+{
+    if (was)
+        return;
+    runtime->draining = false;
+    if (!runtime->driving)
+        errand__flush_all(runtime); /* what host code submitted meanwhile */
 }
 
 /* Begins a drain: what an unwind left is finished, deadlines fire, the chain is collected. */

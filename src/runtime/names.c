@@ -58,7 +58,9 @@ void
 errand_prepared_abandon(errand_prepared *take_prepared)
 {
     errand__prepared *prepared;
+    errand_runtime *runtime;
     errand_spec spec;
+    bool was_busy;
 
     if (take_prepared == NULL)
         return;
@@ -68,9 +70,12 @@ errand_prepared_abandon(errand_prepared *take_prepared)
         return;
     prepared = prepared_of(take_prepared);
     if (prepared != NULL) {
+        runtime = prepared_runtime(prepared);
         spec = prepared->spec;
         errand__prepared_give(prepared);
-        errand__leak_count(prepared_runtime(prepared), errand__spec_drop(&spec));
+        was_busy = errand__busy_begin(runtime);
+        errand__leak_count(runtime, errand__spec_drop(&spec));
+        errand__busy_end(runtime, was_busy);
     }
     *take_prepared = (errand_prepared){NULL, 0};
 }
@@ -308,9 +313,15 @@ static void
 token_abandon(void *held_record, uint64_t stamp, errand__phase phase)
 {
     errand__record *record = held_record;
+    errand_runtime *runtime;
+    bool was_busy;
 
-    if (record != NULL && record->generation == stamp && record->phase == phase)
-        errand__record_abandon(errand__record_owner(record), record);
+    if (record == NULL || record->generation != stamp || record->phase != phase)
+        return;
+    runtime = errand__record_owner(record);
+    was_busy = errand__busy_begin(runtime);
+    errand__record_abandon(runtime, record);
+    errand__busy_end(runtime, was_busy);
 }
 
 void

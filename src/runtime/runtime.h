@@ -135,6 +135,18 @@ errand__runtime_enter(const errand_runtime *runtime, const char *function)
         if (__builtin_expect(entered_ != ERRAND_OK, 0))                                  \
             return entered_;                                                             \
     } while (0)
+/* Around host code (hooks, drops) that is called outside of drains and turns: what it would take
+ * away under the call (by a drain, a turn, an end) answers EBUSY.  Left by a longjmp it stays so
+ * until the unwind, as a drain does. */
+static inline bool
+errand__busy_begin(errand_runtime *runtime)
+{
+    bool was = runtime->draining;
+
+    runtime->draining = true;
+    return was;
+}
+void errand__busy_end(errand_runtime *runtime, bool was);
 uint64_t errand__runtime_time(const errand_runtime *runtime); /* now, on its clock */
 static inline bool
 errand__seeded(const errand_runtime *runtime)

@@ -183,9 +183,11 @@ static void
 run_down(errand_runtime *runtime, uint64_t deadline_ns)
 {
     errand_turn turn;
+    bool was_busy = errand__busy_begin(runtime);
 
     errand__tasks_cancel_all(runtime, ERRAND_REASON_SHUTDOWN);
     end_waits(runtime, ERRAND_SHUTDOWN_RUN);
+    errand__busy_end(runtime, was_busy);
     while (errand__clock_now() < deadline_ns) {
         if (errand_drive(runtime, NULL, &turn) != ERRAND_OK)
             break;
