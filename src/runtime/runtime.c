@@ -224,6 +224,8 @@ errand_status
 errand_runtime_unwound(errand_runtime *runtime)
 {
     ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(!runtime->closing, ERRAND_EMISUSE,
+                       "a shutdown is in progress and cannot be left");
     ERRAND_REQUIRE_ARG(runtime->draining || runtime->driving, ERRAND_EMISUSE,
                        "no drain or drive is in progress");
     runtime->draining = runtime->driving = false;
