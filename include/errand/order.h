@@ -15,9 +15,9 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_order_latency(errand_runtime *ru
                                                               uint64_t estimate_ns);
 
 /* errand_digest: the audit of every step so far; 0 in arrival order.  Reading changes nothing.
- * errand_audit_note: fold a host's own event in (label, bytes).  Never put addresses, process
- * ids, real times or outside paths in (D151).
- * Errors: EINVAL · EUNSUPPORTED (arrival order) · ETHREAD. */
+ * errand_audit_note: fold a host's own event in (label, bytes); in arrival order errand_trace alone
+ * hears of it.  Never put addresses, process ids, real times or outside paths in (D151).
+ * Errors: EINVAL · ETHREAD. */
 ERRAND_API uint64_t errand_digest(const errand_runtime *runtime);
 ERRAND_API ERRAND_MUST_USE errand_status errand_audit_note(errand_runtime *runtime,
                                                            const char *label,

@@ -133,6 +133,17 @@ call_digest(stage *self, int broken)
 }
 
 static errand_status
+call_order_latency(stage *self, int broken)
+{
+    errand_status status = errand_order_latency(N(1, RUNTIME), 1, 1);
+
+    if (status != ERRAND_EUNSUPPORTED)
+        return status;
+    stage_forget_misuse(self); /* the stage's runtime has no seed */
+    return ERRAND_OK;
+}
+
+static errand_status
 call_audit_note(stage *self, int broken)
 {
     return errand_audit_note(N(1, RUNTIME), N(2, "note"), N(3, "bytes"), 5);
@@ -303,6 +314,8 @@ const public_call other_calls[] = {
      ERRAND_OK, ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_digest", call_digest, PLACE_PLAIN, 1, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_order_latency", call_order_latency, PLACE_PLAIN, 1, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_audit_note", call_audit_note, PLACE_PLAIN, 3, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_audit_payload", call_audit_payload, PLACE_PLAIN, 3, ERRAND_ETHREAD,

@@ -13,6 +13,9 @@ ROWS = "".join("| %s | A sentence. | open |\n" % n for n in
                ["O%d" % n for n in range(1, 81)] + ["D20", "D21", "D22", "D23", "D24", "D144"])
 BLOCK = ("/* word: its use.  Writers: one.  Readers: all.  Order: release.  Pairs: a-word.\n"
          " * Why: x. */\n")
+ERRORS = (HEAD + "/* errand_do: x.  Thread: [any].  Errors: EINVAL · EBUSY. */\n"
+          "ERRAND_API errand_status errand_do(int a);\n")
+ERRORS_ROW = '{"errand_do", call_do, 1},\n'
 UNFINISHED = "TO" + "DO"
 MACHINE = "/" + "work/x"
 
@@ -49,6 +52,10 @@ CASES = [
     ("pairs", True, {"src/core/a.h": C + "/* Pairs: something. */\n"}),
     ("pairs", False, {"src/core/a.h": C + BLOCK, "src/core/a.c": C + "/* Pairs: a-word */\n"}),
     ("pairs", False, {"src/core/a.h": C + "/* Pairs: none. */\n"}),
+    ("errors", True, {"include/errand.h": ERRORS}),
+    ("errors", True, {"include/errand.h": ERRORS, "tests/hostile/calls_a.c": ERRORS_ROW}),
+    ("errors", False, {"include/errand.h": ERRORS, "tests/hostile/calls_a.c": ERRORS_ROW,
+                       "tests/a_test.c": "is(errand_do(1), ERRAND_EBUSY);\n"}),
     ("jemalloc", True, {"src/core/a.c": C + "void *p = mallocx(1, 0);\n"}),
     ("jemalloc", False, {"src/core/mem_arena.c": C + "void *p = mallocx(1, 0);\n"}),
     ("headers", True, {"include/a.h": C + "uint64_t f(void);\n"}),

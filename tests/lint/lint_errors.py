@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Each status that a header says a function answers is provoked by some test.
+
+Which those are: every "E..." word after "Errors:" (or in the text) of the comment that documents
+the function; of a comment for several functions, each status counts for the function that it
+is said of, or else for any one of them.  Provoked means that a test's statement, or a row of a
+table, holds both the function's name and ERRAND_E...; a row of tests/hostile/calls_*.c stands
+for the statuses that every function has (EINVAL for NULL, ETHREAD, EFORKED, ECLOSED).
+
+And each public function has a row there, or a reason below why not."""
+import collections
+import re
+import tree
+
+NAME = re.compile(r"\b(errand_\w+)\s*\(")
+STATUS = re.compile(r"\bE[A-Z]{3,}\b")
+SAID = re.compile(r"\b(errand_[a-z_0-9]+)")
+FOR_ALL = {"EINVAL", "ETHREAD", "EFORKED", "ECLOSED"}
+# Without a row: nothing that could be misused, or a test of its own says how.
+EXEMPT = {
+    "errand_status_name": "takes any number", "errand_status_text": "takes any number",
+    "errand_code_name": "takes any number", "errand_code_text": "takes any number",
+    "errand_reason_name": "takes any number", "errand_version": "takes nothing",
+    "errand_features": "takes nothing", "errand_misuse_hook": "NULL takes it away",
+    "errand_deadline_in": "takes any number", "errand_runtime_now": "0 for NULL",
+    "errand_runtime_id": "0 for NULL", "errand_prepared_kind": "0 for NULL",
+    "errand_panic": "ends the job", "errand_payload_drop": "NULL-safe",
+    "errand_interrupt": "a signal handler's; NULL-safe", "errand_inbox_abandon": "NULL-safe",
+    "errand_executor_abandon": "NULL-safe", "errand_spec_abandon": "NULL-safe",
+    "errand_waker_hold": "NULL-safe", "errand_waker_wake": "NULL-safe",
+    "errand_waker_abandon": "NULL-safe", "errand_job_waker": "NULL for NULL",
+    "errand_task_self": "zero for NULL", "errand_task_runtime": "NULL for NULL",
+    "errand_task_cancelled": "NONE for NULL",
+    "errand_dispatch_view_read": "false for a dispatch that is used up",
+    "errand_dispatch_run": "false for a dispatch that is used up",
+    "errand_dispatch_drop": "false for a dispatch that is used up",
+    "errand_operation_code_name": "takes any number",
+    "errand_file_kind_name": "takes any number",
+}
+# Said in a function's comment of something else, or out of reach.
+NOT_SHOWN = {
+    ("errand_task_cancel", "ECANCELLED"): "what its waits answer",
+    ("errand_blocking_create", "ENOTHREAD"): "what submit answers",
+    ("errand_runtime_create", "EEXHAUSTED"): "2^64 runtimes of one process",
+}
+PURE = re.compile(r"errand_(\w+_digest|testing_(pause|refuse_threads|fail_allocation|"
+                  r"live_bytes|idle_clock)|spec_\w+)$")
+
+
+def documented(root):
+    """{function: statuses}, and [(functions, status)] where any one of them will do."""
+    sure, any_of = collections.defaultdict(set), []
+    where = {}
+    for path in tree.c_files(root, "include"):
+        text = tree.read(root, path)
+        bare = tree.code(text)
+        heads = [m for m in tree.TOKEN.finditer(text) if m.lastgroup == "block"
+                 and not text[text.rfind("\n", 0, m.start()) + 1:m.start()].strip()]
+        runs = collections.defaultdict(list)
+        for match in re.finditer(r"\bERRAND_API\b[^;{]*[;{]", bare):
+            if "#" in bare[bare.rfind("\n", 0, match.start()) + 1:match.start()]:
+                continue
+            name = NAME.search(match.group())
+            above = [i for i, head in enumerate(heads) if head.end() <= match.start()]
+            if name:
+                where[name.group(1)] = (path, bare.count("\n", 0, match.start()) + 1)
+                runs[above[-1]].append(name.group(1))
+        for index, names in runs.items():
+            words = heads[index].group()
+            answering = [n for n in names
+                         if re.search(r"errand_status\s+%s\s*\(" % n, bare)]
+            if len(answering) == 1:
+                sure[answering[0]] |= set(STATUS.findall(words))
+                continue
+            current = None
+            for part in re.split(r"(\berrand_[a-z_0-9]+)|(Errors\b)", words):
+                if part is None:
+                    continue
+                if part in answering:
+                    current = part
+                elif part == "Errors" or SAID.fullmatch(part or ""):
+                    current = None if part == "Errors" else current
+                else:
+                    for status in STATUS.findall(part):
+                        if current:
+                            sure[current].add(status)
+                        elif answering:
+                            any_of.append((tuple(answering), status))
+    return sure, any_of, where
+
+
+def provoked(root):
+    """{(function, status)} that stand together in a test's statement or row."""
+    pairs, rows = set(), set()
+    for path in tree.c_files(root, "tests"):
+        # "status, ERRAND_ENOMEM); /* of errand_prepare */" names it in a remark.
+        text = re.sub(r"\);\s*/\* of (errand_\w+) \*/", r", \1);", tree.read(root, path))
+        text = tree.without(text, "block", "line")
+        if path.startswith("tests/hostile/calls_"):
+            rows |= set(re.findall(r'\{"(errand_\w+)"', text))
+        for statement in re.split(r"[;{}]", text):
+            statuses = set(re.findall(r"ERRAND_(E[A-Z]+)\b", statement))
+            if re.search(r"\bTWICE\(", statement):
+                statuses.add("ENOMEM")  # tests/hostile/memory_test.c
+            for name in set(SAID.findall(statement)):
+                pairs |= {(name, status) for status in statuses}
+    return pairs, rows
+
+
+report = tree.Report()
+sure, any_of, where = documented(report.root)
+pairs, rows = provoked(report.root)
+for name, (path, line) in sorted(where.items()):
+    if name not in rows and name not in EXEMPT and not PURE.match(name):
+        report.problem(path, line, "%s has no row in tests/hostile/calls_*.c" % name)
+
+
+def shown(name, status):
+    return (name, status) in pairs or (status in FOR_ALL and name in rows)
+
+
+for name, statuses in sorted(sure.items()):
+    for status in sorted(statuses):
+        if not shown(name, status) and (name, status) not in NOT_SHOWN:
+            path, line = where[name]
+            report.problem(path, line, "no test provokes %s of %s" % (status, name))
+for names, status in sorted(set(any_of)):
+    if not any(shown(name, status) for name in names):
+        path, line = where[names[0]]
+        report.problem(path, line, "no test provokes %s of %s" %
+                       (status, " or ".join(names)))
+report.note("errors: %d pairs of function and status" %
+            (sum(map(len, sure.values())) + len(set(any_of))))
+report.end()
