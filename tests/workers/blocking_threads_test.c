@@ -311,6 +311,43 @@ a_written_off_body_may_end_its_thread_too(void **state)
     gate_fini(&gate);
 }
 
+static void
+what_is_queued_behind_a_written_off_worker_is_settled_if_none_can_be_made(void **state)
+{
+    /* O45, O55 */
+    pool_rig rig;
+    test_gate gate;
+    rig_job stuck = {.fn = wait_at_gate, .arg = &gate}, queued[10];
+    errand_spec spec = rig_spec(&stuck);
+
+    (void)state;
+    gate_init(&gate, "stuck body");
+    rig_init(&rig, 1, 1);
+    spec.resource_class = ERRAND_QUARANTINED_BLOCKING;
+    spec.quarantine_ns = 1000000;
+    spec.deadline_ns = 1000000;
+    rig_start_spec(&rig, &spec);
+    gate_await_arrival(&gate);
+    errand_testing_refuse_threads(UINT32_MAX);
+    for (int i = 0; i < 10; i++) {
+        queued[i] = (rig_job){.fn = NULL};
+        rig_start(&rig, &queued[i]);
+    }
+    rig_await(&rig, 11);
+    assert_int_equal(rig.held, 1);
+    assert_int_equal(rig.codes[ERRAND_CODE_WORKER_LOST], 10);
+    assert_int_equal(rig_snapshot(&rig).workers, 0);
+    errand_testing_refuse_threads(0);
+    gate_open(&gate);
+    queued[0] = (rig_job){.fn = NULL};
+    rig_start(&rig, &queued[0]);
+    rig_await(&rig, 12);
+    assert_int_equal(rig.outcomes[ERRAND_COMPLETED], 1);
+    rig_until(nobody_is_written_off, &rig);
+    rig_fini(&rig);
+    gate_fini(&gate);
+}
+
 static int
 allow_threads(void **state)
 {
@@ -334,6 +371,7 @@ main(void)
         PLAIN(many_ended_threads_are_replaced_one_by_one),
         PLAIN(a_worker_that_does_not_come_back_is_written_off_and_replaced),
         PLAIN(a_written_off_body_may_end_its_thread_too),
+        PLAIN(what_is_queued_behind_a_written_off_worker_is_settled_if_none_can_be_made),
     };
 
     return test_group("workers/blocking_threads", tests, NULL, NULL);
