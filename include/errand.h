@@ -432,12 +432,14 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_completion_read(
 
 /* errand_drain: hand completions to fn in the configured order: at most budget, and at most what
  * was there at entry.  fn may be NULL.  *out_count counts completions.
- * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, or not unwound) · ETHREAD. */
+ * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, decoder, hook or drop, or not
+ *   unwound) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_drain(errand_runtime *runtime, size_t budget,
                                                       errand_completion_fn *fn, void *arg,
                                                       size_t *out_count);
-/* errand_runtime_unwound: the host left a handler, continuation or task by longjmp or an exception:
- * the item in hand counts as delivered, the rest stays in order.
+/* errand_runtime_unwound: the host left a handler, decoder, continuation, hook, drop or task by longjmp
+ * or an exception: the item in hand counts as delivered, the call that was left as made, and the rest
+ * is done by the next drain or drive, in order.
  * Thread: [owner].   Errors: EMISUSE (nothing was in progress) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_unwound(errand_runtime *runtime);
 

@@ -31,6 +31,12 @@ errand__frame_unwind(errand__frame *frame)
     innermost = frame;
 }
 
+errand__frame *
+errand__frame_innermost(void)
+{
+    return innermost;
+}
+
 bool
 errand__on_worker(void)
 {

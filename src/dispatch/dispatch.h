@@ -94,6 +94,7 @@ void errand__frame_enter(errand__frame *frame);
 void errand__frame_leave(errand__frame *frame);
 /* The stack of the frames inside this one  is gone (a thread's exit): it is the innermost again, or (NULL) none is. */
 void errand__frame_unwind(errand__frame *frame);
+errand__frame *errand__frame_innermost(void); /* NULL = none */
 #define ERRAND__CATCH(frame) (errand__frame_enter(frame), _setjmp((frame)->jump) != 0)
 /* Calls fn(arg) in a frame of its own; true if it panicked (text gets its message). */
 bool errand__contained(void (*fn)(void *arg), void *arg, char *text, size_t size);
@@ -221,8 +222,9 @@ errand__spec_is_plain(const errand_spec *spec)
 void errand__record_fill(errand__record *record, const errand_spec *spec,
                          errand__extra *extra);
 /* Drops, each contained; owner's, but for follow-ups that nobody will hear of.  They answer how many
- * panicked (counted as leaked by the caller).  spec_drop: decoder data, hook data, state. */
-unsigned errand__spec_drop(const errand_spec *spec);
+ * panicked (counted as leaked by the caller).  spec_drop: decoder data, hook data, state; each part is
+ * taken out of the spec before its call. */
+unsigned errand__spec_drop(errand_spec *spec);
 unsigned errand__record_drop_decoder(errand__record *record);
 unsigned errand__record_drop_hook(errand__record *record);
 unsigned errand__record_drop_state(errand__record *record);

@@ -100,6 +100,7 @@ errand_completion_read(errand_completion *completion, const errand_payload_type 
 static void
 drain_begin(errand_runtime *runtime)
 {
+    runtime->frame = errand__frame_innermost();
     runtime->draining = true;
     errand__hand_finish(runtime);
     if (runtime->follow_first != 0)

@@ -82,6 +82,8 @@ struct errand_runtime {
     errand_completion hand_completion;
     errand__failure *hand_failure;
     bool hand_live;
+    bool hand_dropped;           /* its state */
+    errand__frame *frame;        /* innermost when the drain or drive began */
     bool hand_rest;              /* hand_completion's cold fields hold something */
     errand__resume *visiting;    /* whose continuation is being called */
     errand__resume *hand_resume; /* gets the payload if the handler does not take it */
@@ -139,6 +141,11 @@ errand__seeded(const errand_runtime *runtime)
 {
     return runtime->config.order != ERRAND_ORDER_ARRIVAL;
 }
+/* Around all that calls the host's hooks and drops outside a drain or drive: inside them nobody may
+ * drain, drive or end the runtime either, and they may be left by longjmp.  begin answers what end
+ * needs. */
+bool errand__calls_begin(errand_runtime *runtime);
+void errand__calls_end(errand_runtime *runtime, bool begun);
 /* A worker's, or a host's, foreign input reached a seeded run (O65). */
 void errand__foreign_mark(errand_runtime *runtime, const char *what);
 

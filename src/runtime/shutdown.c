@@ -136,6 +136,7 @@ errand_lease_shutdown(errand_lease **take_lease, uint64_t deadline_ns,
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
     if (lease->closed)
         return errand__misuse(ERRAND_ESPENT, __func__, "the lease was shut already");
+    runtime->frame = errand__frame_innermost();
     runtime->draining = true;
     lease->refusing = true;
     cancel_armed(runtime, lease, true);
@@ -343,6 +344,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     runtime->closing = true;
     if (mode == ERRAND_SHUTDOWN_RUN)
         run_down(runtime, deadline_ns);
+    runtime->frame = errand__frame_innermost();
     runtime->draining = runtime->driving = true; /* no host code may drain or drive now */
     report.live_tasks = errand__tasks_live(runtime);
     errand__tasks_abort_all(runtime);

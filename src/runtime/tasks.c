@@ -142,6 +142,7 @@ errand_task_cancel(errand_runtime *runtime, const errand_task_id *id,
 {
     errand_task *task = NULL;
     errand_status status;
+    bool calling;
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(reason_known(reason), ERRAND_EINVAL, "the reason is unknown");
@@ -149,7 +150,9 @@ errand_task_cancel(errand_runtime *runtime, const errand_task_id *id,
     if (status != ERRAND_OK)
         return status;
     errand__task_cancel(task, reason);
+    calling = errand__calls_begin(runtime);
     errand__cancels_run(&runtime->scheduler);
+    errand__calls_end(runtime, calling);
     return ERRAND_OK;
 }
 
@@ -158,22 +161,29 @@ errand_task_abort(errand_runtime *runtime, const errand_task_id *id)
 {
     errand_task *task = NULL;
     errand_status status;
+    bool calling;
 
     ERRAND__ENTER(runtime);
     status = find_living(runtime, id, __func__, &task);
     if (status != ERRAND_OK)
         return status;
     errand__task_end(task, ERRAND_END_ABORTED);
+    calling = errand__calls_begin(runtime);
     errand__endings_run(&runtime->scheduler);
+    errand__calls_end(runtime, calling);
     return ERRAND_OK;
 }
 
 errand_status
 errand_cancel_roots(errand_runtime *runtime, errand_reason reason)
 {
+    bool calling;
+
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(reason_known(reason), ERRAND_EINVAL, "the reason is unknown");
+    calling = errand__calls_begin(runtime);
     errand__tasks_cancel_all(runtime, reason);
+    errand__calls_end(runtime, calling);
     return ERRAND_OK;
 }
 

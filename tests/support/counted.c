@@ -4,6 +4,7 @@
 #include "counted.h"
 
 #include <stdatomic.h>
+#include "errand/async.h"
 
 /* calls: how many calls of all parts there were.
  * Writers, Readers: any thread of a test.  Order: relaxed.  Pairs: none.  Why: a number. */
@@ -34,6 +35,30 @@ deferred(void *arg)
     arrive(arg, AT_DEFER);
 }
 
+/* AT_BODY is its first poll. */
+static int32_t
+poll(errand_job *job, void *state, errand_payload *out_payload)
+{
+    counted *self = state;
+
+    if (self->waker == NULL) {
+        self->waker = errand_job_waker(job);
+        arrive(self, AT_BODY);
+        if (!self->no_payload)
+            *out_payload = (errand_payload){&payload_type, self, sizeof *self};
+    }
+    if (self->ready || (!self->deaf && errand_job_cancelled(job)))
+        return self->answer;
+    return ERRAND_PENDING;
+}
+
+void
+counted_ready(counted *self)
+{
+    self->ready = true;
+    errand_waker_wake(self->waker);
+}
+
 static int32_t
 run(errand_job *job, void *state, errand_payload *out_payload)
 {
@@ -54,6 +79,7 @@ run(errand_job *job, void *state, errand_payload *out_payload)
 static void
 drop_state(void *state)
 {
+    errand_waker_abandon(&((counted *)state)->waker);
     arrive(state, AT_STATE_DROP);
 }
 
@@ -61,6 +87,11 @@ static const errand_job_type job_type = {.struct_size = sizeof job_type,
                                          .name = "counted job",
                                          .run = run,
                                          .drop = drop_state};
+
+static const errand_job_type async_type = {.struct_size = sizeof async_type,
+                                           .name = "counted async job",
+                                           .poll = poll,
+                                           .drop = drop_state};
 
 static void
 drop_value(void *value)
@@ -153,6 +184,10 @@ counted_spec(test_world *world, counted *self)
     spec.kind = 1;
     spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
     spec.held_job = &job_type;
+    if (self->lingers) {
+        spec.resource_class = ERRAND_INTERRUPTIBLE_ASYNC;
+        spec.held_job = &async_type;
+    }
     spec.state = self;
     spec.held_decoder = &decoder_type;
     spec.decoder_data = self;
