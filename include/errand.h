@@ -170,6 +170,8 @@ typedef struct errand_verdict {
     errand_status status;         /* OK, EDECODE, or ECANCELLED */
     void *value;                  /* the decoder's, for the continuation */
     void (*drop)(void *value);    /* called if nobody is resumed with it */
+    /* A collector's view of value until somebody is resumed with it; NULL = nothing in it. */
+    bool (*trace)(void **value, errand_visitor *visitor);
 } errand_verdict;
 typedef struct errand_decoder_type { /* all [owner] */
     uint32_t struct_size;
@@ -476,7 +478,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_lease_wait_room(errand_lease *le
                                                                 uint64_t deadline_ns);
 
 /* A collector's view (O15): calls visit(visitor, slot) for every pointer that decoders, hooks,
- * continuations and tasks hold, in a fixed order.  visit answering true stops: passed up. */
+ * continuations, decoded values and tasks hold, in a fixed order.  visit answering true stops: passed
+ * up.  What is an own_ argument of a call in progress is not among them. */
 struct errand_visitor {
     bool (*visit)(errand_visitor *visitor, void **slot);
     void *arg;
