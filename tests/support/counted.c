@@ -93,6 +93,21 @@ static const errand_job_type async_type = {.struct_size = sizeof async_type,
                                            .poll = poll,
                                            .drop = drop_state};
 
+#define TRACE(name, index)                                                               \
+    static bool name(void *data, errand_visitor *visitor)                                \
+    {                                                                                    \
+        return visitor->visit(visitor, &((counted *)data)->held[index]);                 \
+    }
+TRACE(trace_decoder, HELD_BY_DECODER)
+TRACE(trace_hook, HELD_BY_HOOK)
+TRACE(trace_continuation, HELD_BY_CONTINUATION)
+
+static bool
+trace_value(void **value, errand_visitor *visitor)
+{
+    return visitor->visit(visitor, &((counted *)*value)->held[HELD_BY_VALUE]);
+}
+
 static void
 drop_value(void *value)
 {
@@ -106,7 +121,7 @@ decode(void *own_data, errand_completion *completion, errand_verdict *out_verdic
 
     (void)completion;
     *out_verdict = (errand_verdict){
-        .status = self->verdict, .value = self, .drop = drop_value};
+        .status = self->verdict, .value = self, .drop = drop_value, .trace = trace_value};
     arrive(self, AT_DECODE);
 }
 
@@ -117,7 +132,10 @@ drop_decoder(void *data)
 }
 
 static const errand_decoder_type decoder_type = {
-    .struct_size = sizeof decoder_type, .decode = decode, .drop = drop_decoder};
+    .struct_size = sizeof decoder_type,
+    .decode = decode,
+    .drop = drop_decoder,
+    .trace = trace_decoder};
 
 static errand_hook_answer
 cancel(void *data, char *text, size_t size)
@@ -148,7 +166,11 @@ drop_hook(void *data)
 }
 
 static const errand_hook_type hook_type = {
-    .struct_size = sizeof hook_type, .cancel = cancel, .reap = reap, .drop = drop_hook};
+    .struct_size = sizeof hook_type,
+    .cancel = cancel,
+    .reap = reap,
+    .drop = drop_hook,
+    .trace = trace_hook};
 
 static void
 resume(void *own_data, errand_runtime *runtime, const errand_news *news)
@@ -226,7 +248,10 @@ void
 counted_await(counted *self)
 {
     errand_continuation continuation = {
-        .resume = resume, .drop = drop_continuation, .data = self};
+        .resume = resume,
+        .drop = drop_continuation,
+        .trace = trace_continuation,
+        .data = self};
 
     assert_int_equal(errand_await(&self->wait, &continuation), ERRAND_OK);
 }

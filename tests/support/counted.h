@@ -22,6 +22,8 @@ typedef enum counted_place {
     COUNTED_PLACES
 } counted_place;
 
+enum { HELD_BY_DECODER = 0, HELD_BY_HOOK, HELD_BY_CONTINUATION, HELD_BY_VALUE };
+
 typedef struct counted {
     test_world *world;
     errand_identity identity;
@@ -39,6 +41,8 @@ typedef struct counted {
      * was called: so that it runs while the test does other things on one thread. */
     bool lingers, deaf, ready;
     struct errand_waker *waker;
+    /* What a collector is shown: the decoder's, the hook's, the continuation's and the value's. */
+    void *held[4];
     errand_hook_answer cancel_answer, reap_answer; /* 0 = REAPED */
     errand_status verdict;                         /* of the decoder; 0 = OK */
     /* What the continuation was told. */
