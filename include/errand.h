@@ -56,9 +56,10 @@ typedef enum errand_order {
 } errand_order;
 
 typedef enum errand_times {
-    ERRAND_TIMES_COARSE =
-        0, /* clocks are read once per group of jobs and per millisecond of
-                              * work: start and end are off by at most 1 ms + 1/10^5 */
+    /* Clocks are read once per group of jobs and per millisecond of work: start and end are off by
+     * at most 1 ms + 1/10^5; what a drain's handlers submit may share the time of one of the
+     * last 16 of them. */
+    ERRAND_TIMES_COARSE = 0,
     ERRAND_TIMES_EXACT = 1, /* two clock reads per job */
     ERRAND_TIMES_NONE = 2   /* all three are 0 */
 } errand_times;
@@ -176,6 +177,8 @@ typedef struct errand_verdict {
     errand_status status;      /* OK, EDECODE, or ECANCELLED */
     void *value;               /* the decoder's, for the continuation */
     void (*drop)(void *value); /* called if nobody is resumed with it */
+    /* A collector's view of value until somebody is resumed with it; NULL = nothing in it. */
+    bool (*trace)(void **value, errand_visitor *visitor);
 } errand_verdict;
 typedef struct errand_decoder_type { /* all [owner] */
     uint32_t struct_size;
@@ -444,13 +447,15 @@ errand_completion_read(errand_completion *completion, const errand_payload_type 
 
 /* errand_drain: hand completions to fn in the configured order: at most budget, and at most what
  * was there at entry.  fn may be NULL.  *out_count counts completions.
- * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, or not unwound) · ETHREAD. */
+ * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, decoder, hook or drop, or not
+ *   unwound) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_drain(errand_runtime *runtime,
                                                       size_t budget,
                                                       errand_completion_fn *fn, void *arg,
                                                       size_t *out_count);
-/* errand_runtime_unwound: the host left a handler, continuation or task by longjmp or an exception:
- * the item in hand counts as delivered, the rest stays in order.
+/* errand_runtime_unwound: the host left a handler, decoder, continuation, hook, drop or task by longjmp
+ * or an exception: the item in hand counts as delivered, the call that was left as made, and the rest
+ * is done by the next drain or drive, in order.
  * Thread: [owner].   Errors: EMISUSE (nothing was in progress) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_unwound(errand_runtime *runtime);
 
@@ -488,7 +493,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_lease_wait_room(errand_lease *le
                                                                 uint64_t deadline_ns);
 
 /* A collector's view (O15): calls visit(visitor, slot) for every pointer that decoders, hooks,
- * continuations and tasks hold, in a fixed order.  visit answering true stops: passed up. */
+ * continuations, decoded values and tasks hold, in a fixed order.  visit answering true stops: passed
+ * up.  What is an own_ argument of a call in progress is not among them. */
 struct errand_visitor {
     bool (*visit)(errand_visitor *visitor, void **slot);
     void *arg;

@@ -39,11 +39,12 @@ bool errand__settle_begin(errand__record *record, uint32_t generation, unsigned 
                           errand_outcome outcome, errand_code code, uint64_t more_flags);
 void errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
                     errand__putter *putter);
+extern errand__putter errand__owner_putter; /* as putter: the caller is the owner */
 /* cancel_queued: QUEUED -> CANCELLED -> SETTLED and put, as one call; false: it was not queued.
  * code: CANCELLED, DEADLINE or WORKER_LOST. */
 bool errand__settle_queued(errand__block *block, errand__record *record,
                            uint32_t generation, errand_outcome outcome, errand_code code,
-                           errand__cell *cell);
+                           errand__cell *cell, errand__putter *putter);
 /* return: the body of a held operation came back (O45).  Worker.  Puts the record once more if its
  * completion was drained; drops the state here if the inbox is closed. */
 void errand__return(errand__block *block, errand__record *record);
@@ -94,7 +95,7 @@ void errand__frame_enter(errand__frame *frame);
 void errand__frame_leave(errand__frame *frame);
 /* The stack of the frames inside this one  is gone (a thread's exit): it is the innermost again, or (NULL) none is. */
 void errand__frame_unwind(errand__frame *frame);
-errand__frame *errand__frame_innermost(void); /* of the calling thread; NULL = none */
+errand__frame *errand__frame_innermost(void); /* NULL = none */
 #define ERRAND__CATCH(frame) (errand__frame_enter(frame), _setjmp((frame)->jump) != 0)
 /* Calls fn(arg) in a frame of its own; true if it panicked (text gets its message). */
 bool errand__contained(void (*fn)(void *arg), void *arg, char *text, size_t size);
@@ -129,7 +130,8 @@ typedef struct errand__hands {
     errand_job own;       /* of blocking jobs */
     errand_job *job;      /* the current one; NULL between jobs */
     errand__arena *arena; /* made at first use; NULL before */
-    errand__putter putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
+    errand__putter
+        putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
     /* The clock: one reading per group, then the cycle counter. */
     uint64_t base_ns, base_cycles, cycles; /* cycles: the last reading */
     double ns_per_cycle;
@@ -222,8 +224,9 @@ errand__spec_is_plain(const errand_spec *spec)
 void errand__record_fill(errand__record *record, const errand_spec *spec,
                          errand__extra *extra);
 /* Drops, each contained; owner's, but for follow-ups that nobody will hear of.  They answer how many
- * panicked (counted as leaked by the caller).  spec_drop: decoder data, hook data, state. */
-unsigned errand__spec_drop(const errand_spec *spec);
+ * panicked (counted as leaked by the caller).  spec_drop: decoder data, hook data, state; each part is
+ * taken out of the spec before its call. */
+unsigned errand__spec_drop(errand_spec *spec);
 unsigned errand__record_drop_decoder(errand__record *record);
 unsigned errand__record_drop_hook(errand__record *record);
 unsigned errand__record_drop_state(errand__record *record);

@@ -6,6 +6,9 @@
  * operation was settled for it (written off) can go on as long as it likes without a race, and
  * what it made is dropped when it comes back.
  *
+ * A payload that a failing body left goes with the record too: nobody is shown half a result, but
+ * it is dropped by the owner after the handler, like any other (O23).
+ *
  * Times: the group's clock reading plus the cycle counter, which costs a fraction of a clock
  * call; a job's start is the end of the one before it. */
 #include <string.h>
@@ -156,8 +159,6 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
 static void
 finish_answer(errand_job *job, int32_t answer)
 {
-    char text[64];
-
     if (answer == 0) {
         if (job->failure != NULL) {
             errand__failure_give(job->block, job->failure);
@@ -165,11 +166,6 @@ finish_answer(errand_job *job, int32_t answer)
         }
         finish(job, ERRAND_COMPLETED, ERRAND_CODE_NONE, 0);
         return;
-    }
-    if (job->payload.data != NULL || job->payload.held_type != NULL) {
-        if (errand__contained(drop_payload, &job->payload, text, sizeof text))
-            job->hands->leaked++;
-        job->payload = (errand_payload){.data = NULL}; /* never half a result (C-F1) */
     }
     if (answer < 0)
         errand_job_message(job,
@@ -215,15 +211,11 @@ void
 errand__hands_panicked(errand__hands *hands, const char *message)
 {
     errand_job *job = hands->job;
-    char text[64];
 
     if (job == NULL)
         return;
     if (job->is_async)
         job->finished = true;
-    if (errand__contained(drop_payload, &job->payload, text, sizeof text))
-        hands->leaked++;
-    job->payload = (errand_payload){.data = NULL};
     errand_job_message(job, "%s", message);
     finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
 }
@@ -279,15 +271,11 @@ bool
 errand__hands_drop_pending(errand__hands *hands, errand_waker *waker)
 {
     errand_job *job = &waker->job;
-    char text[64];
 
     if (job->record == NULL || job->finished)
         return false;
     job->hands = hands;
     job->finished = true;
-    if (errand__contained(drop_payload, &job->payload, text, sizeof text))
-        hands->leaked++;
-    job->payload = (errand_payload){.data = NULL};
     finish(job, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, 0);
     return true;
 }

@@ -84,43 +84,49 @@ errand__record_name(const errand__record *record)
 }
 
 /* ---- drops, each contained ------------------------------------------------------------------ */
+/* A part is crossed out before it is called, so that whoever was left by longjmp can go on. */
 static void
 drop_job(void *arg)
 {
-    const errand_spec *spec = arg;
+    errand_spec *spec = arg;
+    const errand_job_type *job = spec->held_job;
 
-    spec->held_job->drop(spec->state);
+    spec->held_job = NULL;
+    job->drop(spec->state);
 }
 
 static void
 drop_decoder(void *arg)
 {
-    const errand_spec *spec = arg;
+    errand_spec *spec = arg;
+    const errand_decoder_type *decoder = spec->held_decoder;
 
-    spec->held_decoder->drop(spec->decoder_data);
+    spec->held_decoder = NULL;
+    decoder->drop(spec->decoder_data);
 }
 
 static void
 drop_hook(void *arg)
 {
-    const errand_spec *spec = arg;
+    errand_spec *spec = arg;
+    const errand_hook_type *hook = spec->held_hook;
 
-    spec->held_hook->drop(spec->hook_data);
+    spec->held_hook = NULL;
+    hook->drop(spec->hook_data);
 }
 
 unsigned
-errand__spec_drop(const errand_spec *spec)
+errand__spec_drop(errand_spec *spec)
 {
     unsigned leaked = 0;
     char text[64];
-    void *arg = (void *)(uintptr_t)spec;
 
     if (spec->held_decoder != NULL && spec->held_decoder->drop != NULL)
-        leaked += errand__contained(drop_decoder, arg, text, sizeof text);
+        leaked += errand__contained(drop_decoder, spec, text, sizeof text);
     if (spec->held_hook != NULL && spec->held_hook->drop != NULL)
-        leaked += errand__contained(drop_hook, arg, text, sizeof text);
+        leaked += errand__contained(drop_hook, spec, text, sizeof text);
     if (spec->held_job != NULL && spec->held_job->drop != NULL)
-        leaked += errand__contained(drop_job, arg, text, sizeof text);
+        leaked += errand__contained(drop_job, spec, text, sizeof text);
     return leaked;
 }
 

@@ -15,6 +15,8 @@
 #include "core/pause.h"
 #include "dispatch/dispatch.h"
 
+errand__putter errand__owner_putter;
+
 bool
 errand__claim(errand__record *record, uint32_t generation, errand__cell *cell)
 {
@@ -111,13 +113,16 @@ errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
     if (code != ERRAND_CODE_NONE)
         errand__count(&cell->codes[code]);
     errand__count(&cell->outcomes[outcome]);
-    if (!errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, putter))
+    if (putter == &errand__owner_putter
+            ? !errand__inbox_put_own(block, record, ERRAND__NODE_COMPLETION)
+            : !errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, putter))
         settle_undeliverable(block, record);
 }
 
 bool
 errand__settle_queued(errand__block *block, errand__record *record, uint32_t generation,
-                      errand_outcome outcome, errand_code code, errand__cell *cell)
+                      errand_outcome outcome, errand_code code, errand__cell *cell,
+                      errand__putter *putter)
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
 
@@ -134,7 +139,7 @@ errand__settle_queued(errand__block *block, errand__record *record, uint32_t gen
     errand__count(&cell->cancelled_queued);
     if (!errand__settle_begin(record, generation, ERRAND__CANCELLED, outcome, code, 0))
         errand__assert_failed(__FILE__, __LINE__, "a cancelled operation settles once");
-    errand__settle(block, record, cell, NULL);
+    errand__settle(block, record, cell, putter);
     return true;
 }
 

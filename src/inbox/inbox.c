@@ -7,9 +7,10 @@
  *
  * A put links its node completely before the compare-exchange that publishes it, so that the
  * consumer never waits for a producer (O65).  It costs one compare-exchange; only a put that
- * replaced PARKED makes a system call.  DOZING is a sleep of at most 100 us: a worker that
- * replaces it may go on with its group and ring at the end, which spares a switch per job on
- * one processor; if it blocks meanwhile the consumer looks by itself.
+ * replaced PARKED makes a system call.  DOZING is a sleep of at most 10 ms: a worker that replaces
+ * it may go on with its group and ring at the end, which spares a switch per job on one
+ * processor; if it blocks meanwhile, which its short jobs did not let expect, the consumer looks
+ * by itself.  (A much shorter sleep costs microseconds: the kernel sets a timer for it.)
  *
  * Hints: a chain comes from another processor's memory, one line after the other, and which is
  * next stands in the line itself.  So a worker puts into the unused high bits of a link where
@@ -36,7 +37,7 @@
 #define HINT_SHIFT 16
 #endif
 
-#define DOZE_NS       UINT64_C(100000)
+#define DOZE_NS       UINT64_C(10000000)
 #define SPIN_FIRST_US 20
 #define SPIN_LEAST_US 1
 #define RECENT_US     2000
@@ -157,24 +158,55 @@ reverse(uintptr_t link)
     return done;
 }
 
+bool
+errand__inbox_put_own(errand__block *block, void *object, unsigned tag)
+{
+    uintptr_t self = (uintptr_t)object | tag;
+
+    if (atomic_load_explicit(&block->head, memory_order_relaxed) != ERRAND__INBOX_EMPTY)
+        return errand__inbox_put(block, object, tag, NULL);
+    *errand__node_next(self) = 0;
+    if (block->own == 0)
+        block->own = self;
+    else
+        *errand__node_next(block->own_last) = self;
+    block->own_last = self;
+    return true;
+}
+
+/* The owner's chain, with what came later behind it. */
+static uintptr_t
+own_take(errand__block *block, uintptr_t later)
+{
+    uintptr_t own = block->own;
+
+    if (own == 0)
+        return later;
+    block->own = 0;
+    *errand__node_next(block->own_last) = later;
+    return own;
+}
+
 uintptr_t
 errand__inbox_take(errand__block *block, uintptr_t *out_last)
 {
     uintptr_t head = atomic_load_explicit(&block->head, memory_order_relaxed);
 
-    if (head <= ERRAND__INBOX_SPECIAL)
-        return 0;
+    if (head <= ERRAND__INBOX_SPECIAL) {
+        *out_last = block->own_last;
+        return own_take(block, 0);
+    }
     head = atomic_exchange_explicit(&block->head, ERRAND__INBOX_EMPTY,
                                     memory_order_acq_rel); /* Pairs: inbox-put */
     *out_last = head;
-    return reverse(head);
+    return own_take(block, reverse(head));
 }
 
 bool
 errand__inbox_empty(const errand__block *block)
 {
-    return atomic_load_explicit(&block->head, memory_order_acquire) <=
-           ERRAND__INBOX_SPECIAL;
+    return block->own == 0 && atomic_load_explicit(&block->head, memory_order_acquire) <=
+                                  ERRAND__INBOX_SPECIAL;
 }
 
 /* Spins while that is likely to pay; true if something came. */
@@ -341,5 +373,5 @@ errand__inbox_close(errand__block *block)
     uintptr_t head = atomic_exchange_explicit(
         &block->head, ERRAND__INBOX_CLOSED, memory_order_acq_rel); /* Pairs: inbox-put */
 
-    return head <= ERRAND__INBOX_SPECIAL ? 0 : reverse(head);
+    return own_take(block, head <= ERRAND__INBOX_SPECIAL ? 0 : reverse(head));
 }

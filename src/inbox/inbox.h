@@ -24,7 +24,7 @@ enum { /* values of the head that are no node */
        ERRAND__INBOX_ARMED = 16,  /* the descriptor is to be written */
        ERRAND__INBOX_CLOSED = 24, /* nothing is delivered any more */
        ERRAND__INBOX_DOZING =
-           32, /* the consumer sleeps at most 100 us: a worker may wake it
+           32, /* the consumer sleeps at most 10 ms: a worker may wake it
                                    * later, at the end of its group */
        ERRAND__INBOX_SPECIAL = 63 /* all up to this are no nodes */
 };
@@ -40,10 +40,12 @@ typedef struct errand__block {
     bool virtual_time; /* t_start and t_end are the order's, not the worker's */
     int wake_fd;       /* -1 until asked for; written by the owner before ARMED is set */
     /* Owner thread only. */
-    int64_t fd_writes;     /* of the descriptor: made or still owed, and not read */
-    bool fd_armed;         /* ARMED was stored; whoever replaces it owes a write */
-    bool crowded;          /* workers need every processor: no spinning */
-    unsigned cpus;         /* processors that the owner may use; 0 = not asked yet */
+    int64_t fd_writes; /* of the descriptor: made or still owed, and not read */
+    bool fd_armed;     /* ARMED was stored; whoever replaces it owes a write */
+    bool crowded;      /* workers need every processor: no spinning */
+    uintptr_t own,
+        own_last;  /* put by the owner itself, in order; see errand__inbox_put_own */
+    unsigned cpus; /* processors that the owner may use; 0 = not asked yet */
     uint64_t spin_cycles;  /* how long the next park may spin; adapts */
     uint64_t last_traffic; /* cycle counter at the last park that found something */
     /* Atomic; own line: every producer's.
@@ -100,6 +102,10 @@ typedef struct errand__putter {
  * dozing consumer: it rings soon (errand__inbox_ring). */
 bool errand__inbox_put(errand__block *block, void *object, unsigned tag,
                        errand__putter *putter);
+/* put_own: the same for the owner, who needs no waking: while the list is empty its nodes go to a
+ * chain beside it, without a locked operation and in order for the take, which begins with them.
+ * Whatever the list holds then came later. */
+bool errand__inbox_put_own(errand__block *block, void *object, unsigned tag);
 /* take: the whole chain in arrival order, linked through the nodes; 0 = nothing.  *out_last: its
  * newest node.  Owner. */
 uintptr_t errand__inbox_take(errand__block *block, uintptr_t *out_last);

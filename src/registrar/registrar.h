@@ -102,7 +102,7 @@ typedef enum errand__phase {
     ERRAND__PHASE_HELD = 5, /* completion drained, body not back */
     ERRAND__PHASE_LINGER =
         6, /* to be recycled once its post node was taken from the chain */
-    ERRAND__PHASE_DOOMED = 7 /* errand_abandon_later: no token can use it any more */
+    ERRAND__PHASE_DOOMED = 7 /* being abandoned, or soon: no token can use it any more */
 } errand__phase;
 
 typedef enum errand__wait_state {
@@ -167,7 +167,8 @@ enum {                            /* errand__record.owner_flags */
        ERRAND__OWN_CANCELLED = 4, /* cancel was asked before submit */
        ERRAND__OWN_HANDED = 8,    /* seeded: handed to its executor */
        ERRAND__OWN_LATER = 16,    /* on the cancel-later list */
-       ERRAND__OWN_ABANDON = 32   /* ... to be abandoned, not cancelled */
+       ERRAND__OWN_ABANDON = 32,  /* ... to be abandoned, not cancelled */
+       ERRAND__OWN_DROPPED = 64   /* abandoned: its state was dropped */
 };
 
 /* ---- the registrar -------------------------------------------------------------------------- */

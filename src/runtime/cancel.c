@@ -83,7 +83,7 @@ settle_queued(errand_runtime *runtime, errand__record *record, errand_outcome ou
 
     if (!before_begin(runtime, record) ||
         !errand__settle_queued(runtime->block, record, (uint32_t)record->generation,
-                               outcome, code, &lease->cells[0]))
+                               outcome, code, &lease->cells[0], &errand__owner_putter))
         return false;
     if (errand__seeded(runtime))
         errand__order_forget(&runtime->scheduler, record->extra);
@@ -107,6 +107,15 @@ call_cancel_hook(void *arg)
     call->answer = call->hook->cancel(call->data, call->text, sizeof call->text);
 }
 
+static void
+nudge(errand_lease *lease, errand__record *record)
+{
+    /* Seeded orders: before its due no executor knows it. */
+    if ((record->owner_flags & ERRAND__OWN_HANDED) != 0 &&
+        lease->executor->ops->nudge != NULL)
+        lease->executor->ops->nudge(lease, record, (uint32_t)record->generation);
+}
+
 /* Sets the token and calls the hook, once for life (O38). */
 static void
 ask_to_end(errand_runtime *runtime, errand__record *record)
@@ -123,15 +132,13 @@ ask_to_end(errand_runtime *runtime, errand__record *record)
         } else if (record->hook != NULL) {
             hook_call call = {record->hook, record->hook_data, ERRAND_HOOK_ERROR, ""};
 
+            nudge(lease, record); /* the hook may be left by longjmp */
             if (errand__contained(call_cancel_hook, &call, text, sizeof text) ||
                 call.answer != ERRAND_HOOK_REAPED)
                 errand__cleanup_add(runtime, record, call.answer == ERRAND_HOOK_ERROR);
         }
     }
-    /* Seeded orders: before its due no executor knows it. */
-    if ((record->owner_flags & ERRAND__OWN_HANDED) != 0 &&
-        lease->executor->ops->nudge != NULL)
-        lease->executor->ops->nudge(lease, record, (uint32_t)record->generation);
+    nudge(lease, record);
 }
 
 /* The body did not end: its operation does, and the worker is replaced. */
@@ -151,7 +158,7 @@ settle_held(errand_runtime *runtime, errand__record *record, errand_code code)
     record->payload = (errand_payload){.data = NULL};
     record->times = 0;
     record->job_code = record->sys_errno = 0;
-    errand__settle(runtime->block, record, &lease->cells[0], NULL);
+    errand__settle(runtime->block, record, &lease->cells[0], &errand__owner_putter);
 }
 
 static void
@@ -167,8 +174,8 @@ deadline_fire(errand_runtime *runtime, errand__record *record)
          settle_queued(runtime, record, ERRAND_FAILED, ERRAND_CODE_DEADLINE)))
         return;
     if (stage == STAGE_OWN && record->resource_class != ERRAND_QUARANTINED_BLOCKING) {
-        ask_to_end(runtime, record);
         deadline_set(runtime, record, STAGE_GRACE, runtime->config.grace_ns);
+        ask_to_end(runtime, record);
         return;
     }
     settle_held(runtime, record,
@@ -199,8 +206,7 @@ static errand_cancel_answer
 cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 {
     errand__extra *extra = record->extra;
-    bool seeded_done =
-        virtually(runtime, record) && runtime->scheduler.now >= extra->due;
+    bool seeded_done = virtually(runtime, record) && runtime->scheduler.now >= extra->due;
     unsigned state;
 
     if (!seeded_done &&
@@ -217,18 +223,21 @@ cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
                                                               : ERRAND_CANCEL_SETTLED;
     }
     if (!again) {
-        ask_to_end(runtime, record);
         if (extra != NULL && extra->quarantine_ns != 0)
             deadline_set(runtime, record, STAGE_GRACE, extra->quarantine_ns);
+        ask_to_end(runtime, record);
     }
     return ERRAND_CANCEL_RUNNING;
 }
 
+/* The order of O37: wait removed, word tried, hook run, decoder dropped; and the continuation is
+ * ready whatever becomes of the calls in between. */
 errand_cancel_answer
 errand__cancel_record(errand_runtime *runtime, errand__record *record,
                       errand_reason reason)
 {
-    bool again = record->reason != 0;
+    errand_cancel_answer answer = ERRAND_CANCEL_NOT_SUBMITTED;
+    bool again = record->reason != 0, told = record->wait_state == ERRAND__WAIT_ACTIVE;
 
     if (!again)
         record->reason = (uint8_t)reason;
@@ -236,7 +245,7 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
         &runtime->scheduler, ERRAND_STEP_CANCEL, (uint32_t)reason,
         record->extra != NULL ? record->extra->key : record->operation, 0,
         record->phase == ERRAND__PHASE_ISSUED ? NULL : errand__record_name(record));
-    if (record->wait_state == ERRAND__WAIT_ACTIVE)
+    if (told)
         errand__wait_end(runtime, record->resume, reason);
     else if (record->wait_state == ERRAND__WAIT_HALF &&
              record->phase == ERRAND__PHASE_ARMED)
@@ -245,14 +254,18 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
     case ERRAND__PHASE_ARMED:
         if (record->wait_state == ERRAND__WAIT_NONE)
             record->wait_state = ERRAND__WAIT_ENDED; /* its completion is late */
-        errand__leak_count(runtime, errand__record_drop_decoder(record)); /* O37 */
-        return cancel_armed(runtime, record, again);
+        told = true;
+        answer = cancel_armed(runtime, record, again);
+        break;
     case ERRAND__PHASE_HELD:
-        return ERRAND_CANCEL_SETTLED;
+        answer = ERRAND_CANCEL_SETTLED;
+        break;
     default:
         record->owner_flags |= ERRAND__OWN_CANCELLED;
-        return ERRAND_CANCEL_NOT_SUBMITTED;
     }
+    if (told)
+        errand__leak_count(runtime, errand__record_drop_decoder(record));
+    return answer;
 }
 
 static bool
@@ -267,7 +280,7 @@ errand_cancel(errand_runtime *runtime, const errand_identity *identity,
 {
     errand__record *record;
     errand_cancel_answer answer = ERRAND_CANCEL_UNKNOWN;
-    bool was_busy;
+    bool calling;
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(identity != NULL && reason_known(reason), ERRAND_EINVAL,
@@ -275,12 +288,12 @@ errand_cancel(errand_runtime *runtime, const errand_identity *identity,
     ERRAND_REQUIRE_ARG(identity->runtime == runtime->id, ERRAND_EFOREIGN,
                        "the identity is another runtime's");
     record = errand__registrar_find(&runtime->registrar, identity);
-    was_busy = errand__busy_begin(runtime);
+    calling = errand__calls_begin(runtime);
     if (record != NULL && record != runtime->hand)
         answer = errand__cancel_record(runtime, record, reason);
     else if (record == NULL && errand__wait_recall(runtime, identity, reason))
         answer = ERRAND_CANCEL_SETTLED;
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
     if (out_answer != NULL)
         *out_answer = answer;
     return ERRAND_OK;
@@ -351,7 +364,7 @@ errand_abandon_later(errand_submission *take_submission)
 void
 errand__later_run(errand_runtime *runtime)
 {
-    runtime->later = 0;
+    runtime->later = 1; /* until all were seen: a call in between may be left */
     for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
         errand__record *record = &runtime->registrar.records[slot];
         bool abandon = (record->owner_flags & ERRAND__OWN_ABANDON) != 0;
@@ -366,4 +379,6 @@ errand__later_run(errand_runtime *runtime)
         else
             errand__cancel_record(runtime, record, ERRAND_REASON_EXPLICIT);
     }
+    if (runtime->later == 1)
+        runtime->later = 0; /* else there were more meanwhile: next time */
 }

@@ -19,8 +19,11 @@ trace_parts(const errand_decoder_type *decoder, void *decoder_data,
 static bool
 trace_resume(errand__resume *resume, errand_visitor *visitor)
 {
-    return resume->task == NULL && resume->continuation.trace != NULL &&
-           resume->continuation.trace(resume->continuation.data, visitor);
+    if (resume->task == NULL && resume->continuation.trace != NULL &&
+        resume->continuation.trace(resume->continuation.data, visitor))
+        return true;
+    return resume->verdict.trace != NULL &&
+           resume->verdict.trace(&resume->verdict.value, visitor);
 }
 
 static bool
@@ -50,7 +53,8 @@ trace_ready(const errand__link *head, errand_visitor *visitor)
     for (; link != head; link = link->next) {
         errand__ready *ready = ERRAND__CONTAINER(link, errand__ready, link);
 
-        if (ready->visit == errand__resume_visit &&
+        if ((ready->visit == errand__resume_visit ||
+             ready->visit == errand__task_resume_visit) &&
             trace_resume(ERRAND__CONTAINER(ready, errand__resume, ready), visitor))
             return true;
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: one delivery.
  *
- * What it has in hand stands in the runtime, not on the stack: the handler may leave by
- * longjmp, and the drops then happen at the next drain (O34).  The order: account, route the
- * wait (decode), handler, then payload, follow-ups, state, recycling (O23). */
+ * What it has in hand stands in the runtime, not on the stack: every call of the host's may leave
+ * by longjmp, and what was not done then happens at the next drain (O34).  So each part is crossed
+ * out before it is called.  The order: account, route the wait (decode), handler, then payload,
+ * follow-ups, state, recycling (O23). */
 #include "runtime/runtime.h"
 
 /* ---- the completion ------------------------------------------------------------------------- */
@@ -48,7 +49,9 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         errand__times_unpack(record->times, runtime->block->epoch_ns, record->t_submit,
                              &completion->t_start_ns, &completion->t_end_ns);
     } else { /* its body never ran, or was not waited for */
-        completion->t_start_ns = completion->t_end_ns = errand__runtime_time(runtime);
+        if (runtime->news_ns == 0)
+            runtime->news_ns = errand__runtime_time(runtime);
+        completion->t_start_ns = completion->t_end_ns = runtime->news_ns;
     }
     if (completion->t_start_ns < completion->t_submit_ns)
         completion->t_start_ns = completion->t_submit_ns;
@@ -82,8 +85,11 @@ fill_completion(errand_runtime *runtime, errand__record *record, uint64_t contro
                              : 0) |
                         ((control & ERRAND__FLAG_HELD) != 0 ? ERRAND_HELD : 0) |
                         ((control & ERRAND__FLAG_LOST) != 0 ? ERRAND_MESSAGE_LOST : 0);
-    completion->payload = record->payload;
-    record->payload = (errand_payload){.data = NULL};
+    completion->payload = (errand_payload){.data = NULL};
+    if (completion->outcome == ERRAND_COMPLETED) { /* never half a result (C-F1) */
+        completion->payload = record->payload;
+        record->payload = (errand_payload){.data = NULL};
+    }
     completion->operation = errand__record_name(record);
     completion->message = "";
     runtime->hand_failure = NULL;
@@ -96,7 +102,8 @@ fill_completion(errand_runtime *runtime, errand__record *record, uint64_t contro
 /* ---- routing (O46, O32) ----------------------------------------------------------------------- */
 
 typedef struct decode_call {
-    errand__record *record;
+    const errand_decoder_type *decoder;
+    void *data;
     errand_completion *completion;
     errand_verdict verdict;
 } decode_call;
@@ -106,35 +113,36 @@ call_decoder(void *arg)
 {
     decode_call *call = arg;
 
-    call->record->decoder->decode(call->record->decoder_data, call->completion,
-                                  &call->verdict);
+    call->decoder->decode(call->data, call->completion, &call->verdict);
 }
 
-/* The decoder is consumed, whatever becomes of it. */
+static void
+fail_decoding(errand_runtime *runtime, errand_completion *completion, const char *how,
+              const char *text)
+{
+    completion->outcome = ERRAND_FAILED;
+    completion->code = ERRAND_CODE_DECODE;
+    errand__text_format(runtime->scratch, sizeof runtime->scratch,
+                        "operation '%s': its decoder %s%s", completion->operation, how,
+                        text);
+    completion->message = runtime->scratch;
+}
+
 static errand_verdict
 decode(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
-    decode_call call = {record, completion, {.status = ERRAND_OK}};
+    decode_call call = {
+        record->decoder, record->decoder_data, completion, {.status = ERRAND_OK}};
     char text[200];
 
     if (record->decoder == NULL)
         return call.verdict;
-    if (completion->outcome == ERRAND_CANCELLED) {
-        errand__leak_count(runtime, errand__record_drop_decoder(record));
-        call.verdict.status = ERRAND_ECANCELLED;
-        return call.verdict;
-    }
+    record->decoder = NULL; /* it is used up from here on, whatever becomes of the call */
     if (errand__contained(call_decoder, &call, text, sizeof text)) {
         errand__leak_count(runtime, 1);
-        completion->outcome = ERRAND_FAILED;
-        completion->code = ERRAND_CODE_DECODE;
-        errand__text_format(runtime->scratch, sizeof runtime->scratch,
-                            "operation '%s': its decoder panicked: %s",
-                            completion->operation, text);
-        completion->message = runtime->scratch;
+        fail_decoding(runtime, completion, "panicked: ", text);
         call.verdict = (errand_verdict){.status = ERRAND_EDECODE};
     }
-    record->decoder = NULL;
     return call.verdict;
 }
 
@@ -151,10 +159,15 @@ route(errand_runtime *runtime, errand__record *record)
     if (resume != NULL) {
         errand__count(&runtime->resumed);
         runtime->hand_resume = resume;
-        resume->verdict = decode(runtime, record, completion);
-        if (completion->outcome == ERRAND_CANCELLED && resume->reason == 0)
-            resume->reason =
-                runtime->closing ? ERRAND_REASON_SHUTDOWN : ERRAND_REASON_RESOURCE_LOST;
+        if (completion->outcome != ERRAND_CANCELLED) {
+            resume->verdict = decode(runtime, record, completion);
+        } else { /* hand_finish drops the decoder unused */
+            resume->verdict.status =
+                record->decoder == NULL ? ERRAND_OK : ERRAND_ECANCELLED;
+            if (resume->reason == 0)
+                resume->reason = runtime->closing ? ERRAND_REASON_SHUTDOWN
+                                                  : ERRAND_REASON_RESOURCE_LOST;
+        }
         errand__wait_complete(runtime, resume);
         return;
     }
@@ -227,11 +240,11 @@ errand__follows_run(errand_runtime *runtime)
             status == ERRAND_ENOTHREAD)
             return; /* later, in order */
         runtime->follow_first = follow->next;
-        if (status != ERRAND_OK)
-            errand__leak_count(runtime, errand__spec_drop(&spec));
-        else
-            errand__flush(lease);
         errand__mem_free(NULL, follow, sizeof *follow);
+        if (status == ERRAND_OK)
+            errand__flush(lease);
+        else
+            errand__leak_count(runtime, errand__spec_drop(&spec));
     }
 }
 
@@ -244,64 +257,103 @@ held_add(errand_runtime *runtime, int amount)
                           memory_order_relaxed);
 }
 
-/* A held body came back and its completion was drained: the operation is gone for good. */
-void
-errand__held_finish(errand_runtime *runtime, errand__record *record)
+/* May the state be dropped now?  Not while a held body still uses it. */
+static bool
+body_is_back(errand_runtime *runtime, errand__record *record)
 {
+    if ((atomic_load_explicit(&record->control, memory_order_relaxed) &
+         ERRAND__FLAG_HELD) == 0)
+        return true;
+    if ((atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_DRAINED,
+                                  memory_order_acq_rel) & /* Pairs: held-return */
+         ERRAND__FLAG_BACK) == 0) {
+        record->phase = ERRAND__PHASE_HELD;
+        return false;
+    }
     held_add(runtime, -1);
-    errand__leak_count(runtime, errand__record_drop_state(record));
+    return true;
+}
+
+/* The last of an operation. */
+static void
+finish_record(errand_runtime *runtime, errand__record *record)
+{
+    if (!runtime->hand_dropped) {
+        if (!body_is_back(runtime, record)) {
+            runtime->hand = NULL;
+            runtime->hand_live = false;
+            return;
+        }
+        runtime->hand_dropped = true;
+        if (record->job->drop != NULL)
+            errand__leak_count(runtime, errand__record_drop_state(record));
+    }
+    runtime->hand = NULL;
+    runtime->hand_live = runtime->hand_dropped = false;
     if (record->extra != NULL)
         errand_waker_abandon(&record->extra->waker);
     errand__registrar_recycle(&runtime->registrar, record);
+}
+
+/* The resume gets what the handler left. */
+static void
+hand_over(errand_runtime *runtime)
+{
+    errand__resume *resume = runtime->hand_resume;
+
+    runtime->hand_resume = NULL;
+    if (resume->record != NULL) { /* its decoder was left and told nothing */
+        fail_decoding(runtime, &runtime->hand_completion, "was left", "");
+        resume->verdict = (errand_verdict){.status = ERRAND_EDECODE};
+        errand__wait_complete(runtime, resume);
+    }
+    resume->completion = runtime->hand_completion;
+    runtime->hand_completion.payload = (errand_payload){.data = NULL};
+    resume->failure = runtime->hand_failure;
+    runtime->hand_failure = NULL;
+}
+
+/* The body of a held operation came back and its completion was drained: the rest is dropped. */
+void
+errand__held_finish(errand_runtime *runtime, errand__record *record)
+{
+    runtime->hand = record;
+    runtime->hand_live = true;
+    errand__hand_finish(runtime);
+}
+
+static void
+contained_drop(errand_runtime *runtime, errand_payload *payload)
+{
+    char text[64];
+
+    errand__leak_count(runtime,
+                       errand__contained(drop_payload, payload, text, sizeof text));
 }
 
 void
 errand__hand_finish(errand_runtime *runtime)
 {
     errand__record *record = runtime->hand;
-    char text[64];
-    bool held;
 
     if (!runtime->hand_live)
         return;
-    runtime->hand_live = false;
-    runtime->hand = NULL;
-    if (runtime->hand_resume != NULL) { /* it is readied; it gets what the handler left */
-        runtime->hand_resume->completion = runtime->hand_completion;
-        runtime->hand_resume->failure = runtime->hand_failure;
-        runtime->hand_failure = NULL;
-        runtime->hand_resume = NULL;
-    } else if (runtime->hand_completion.payload.data != NULL) {
-        errand__leak_count(runtime, errand__contained(drop_payload,
-                                                      &runtime->hand_completion.payload,
-                                                      text, sizeof text));
-    }
+    if (runtime->hand_resume != NULL)
+        hand_over(runtime);
     if (runtime->hand_failure != NULL)
         errand__failure_give(runtime->block, runtime->hand_failure);
     runtime->hand_failure = NULL;
-    if (record == NULL)
-        return; /* a forged delivery */
+    if (runtime->hand_completion.payload.data != NULL)
+        contained_drop(runtime, &runtime->hand_completion.payload);
+    if (record->payload.data != NULL)
+        contained_drop(runtime, &record->payload);
     if ((record->details & ERRAND__DETAILS_FOLLOW) != 0)
         take_follows(runtime, record);
     if (record->decoder != NULL)
         errand__leak_count(runtime, errand__record_drop_decoder(record));
     if (record->hook != NULL)
         errand__leak_count(runtime, errand__record_drop_hook(record));
-    held = (atomic_load_explicit(&record->control, memory_order_relaxed) &
-            ERRAND__FLAG_HELD) != 0;
-    if (held && (atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_DRAINED,
-                                          memory_order_acq_rel) & /* Pairs: held-return */
-                 ERRAND__FLAG_BACK) == 0) {
-        record->phase = ERRAND__PHASE_HELD; /* its body still uses its state */
-    } else if (held) {
-        errand__held_finish(runtime, record);
-    } else {
-        if (record->job->drop != NULL)
-            errand__leak_count(runtime, errand__record_drop_state(record));
-        if (record->extra != NULL)
-            errand_waker_abandon(&record->extra->waker);
-        errand__registrar_recycle(&runtime->registrar, record);
-    }
+    finish_record(runtime, record);
     if (runtime->follow_first != 0)
         errand__follows_run(runtime);
 }

@@ -13,6 +13,8 @@ errand__collect(errand_runtime *runtime)
 
     if (first == 0)
         return;
+    runtime->news_ns = 0;
+    runtime->clock_left = 0;
     if (runtime->pending == 0)
         runtime->pending = first;
     else
@@ -102,20 +104,11 @@ errand_completion_read(errand_completion *completion, const errand_payload_type 
     return ERRAND_OK;
 }
 
-void
-errand__busy_end(errand_runtime *runtime, bool was)
-{
-    if (was)
-        return;
-    runtime->draining = false;
-    if (!runtime->driving)
-        errand__flush_all(runtime); /* what host code submitted meanwhile */
-}
-
 /* Begins a drain: what an unwind left is finished, deadlines fire, the chain is collected. */
 static void
 drain_begin(errand_runtime *runtime)
 {
+    runtime->frame = errand__frame_innermost();
     runtime->draining = true;
     runtime->frame = errand__frame_innermost();
     errand__hand_finish(runtime);

@@ -115,6 +115,7 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
 
+    runtime->frame = errand__frame_innermost();
     runtime->driving = true;
     runtime->frame = errand__frame_innermost();
     errand__scheduler_time(scheduler);

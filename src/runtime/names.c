@@ -58,9 +58,6 @@ void
 errand_prepared_abandon(errand_prepared *take_prepared)
 {
     errand__prepared *prepared;
-    errand_runtime *runtime;
-    errand_spec spec;
-    bool was_busy;
 
     if (take_prepared == NULL)
         return;
@@ -69,15 +66,16 @@ errand_prepared_abandon(errand_prepared *take_prepared)
         errand__runtime_check(prepared_runtime(prepared), __func__) != ERRAND_OK)
         return;
     prepared = prepared_of(take_prepared);
-    if (prepared != NULL) {
-        runtime = prepared_runtime(prepared);
-        spec = prepared->spec;
-        errand__prepared_give(prepared);
-        was_busy = errand__busy_begin(runtime);
-        errand__leak_count(runtime, errand__spec_drop(&spec));
-        errand__busy_end(runtime, was_busy);
-    }
     *take_prepared = (errand_prepared){NULL, 0};
+    if (prepared != NULL) {
+        errand_runtime *runtime = prepared_runtime(prepared);
+        bool calling = errand__calls_begin(runtime);
+
+        prepared->stamp++; /* copies of the token are spent */
+        errand__leak_count(runtime, errand__spec_drop(&prepared->spec));
+        errand__prepared_give(prepared);
+        errand__calls_end(runtime, calling);
+    }
 }
 
 errand_status
@@ -278,35 +276,37 @@ errand_await(errand_wait *take_wait, const errand_continuation *continuation)
     return ERRAND_OK;
 }
 
-/* Drops everything that an unarmed record owns and gives it back. */
+/* Drops everything that an unarmed record owns and gives it back.  If one of the calls is left by
+ * longjmp, the next drain or drive goes on here (errand__later_run). */
 void
 errand__record_abandon(errand_runtime *runtime, errand__record *record)
 {
-    errand_spec spec;
-    bool bound = record->phase != ERRAND__PHASE_ISSUED;
-
-    if (record->resume != NULL)
-        errand__wait_forget(runtime, record->resume); /* the decoder goes with it */
-    spec = (errand_spec){.held_job = record->job,
-                         .state = record->state,
-                         .held_decoder = record->decoder,
-                         .decoder_data = record->decoder_data,
-                         .held_hook = record->hook,
-                         .hook_data = record->hook_data};
+    if (record->phase != ERRAND__PHASE_ISSUED) {
+        record->phase = ERRAND__PHASE_DOOMED;
+        record->owner_flags |= ERRAND__OWN_LATER | ERRAND__OWN_ABANDON;
+        runtime->later++;
+        if (record->resume != NULL)
+            errand__wait_forget(runtime, record->resume);
+        errand__leak_count(runtime, errand__record_drop_decoder(record));
+        errand__leak_count(runtime, errand__record_drop_hook(record));
+        if ((record->owner_flags & ERRAND__OWN_DROPPED) == 0) {
+            record->owner_flags |= ERRAND__OWN_DROPPED;
+            errand__leak_count(runtime, errand__record_drop_state(record));
+        }
+        runtime->later--;
+        record->owner_flags = 0;
+    }
     if (record->extra != NULL)
         errand_waker_abandon(&record->extra->waker);
     errand__registrar_recycle(&runtime->registrar, record);
-    if (bound)
-        errand__leak_count(runtime, errand__spec_drop(&spec));
 }
 
 /* May this thread do anything about the token?  If not it keeps it. */
 static bool
 token_usable(void *held_record, const char *function)
 {
-    return held_record == NULL ||
-           errand__runtime_check(errand__record_owner(held_record), function) ==
-               ERRAND_OK;
+    return held_record == NULL || errand__runtime_check(errand__record_owner(held_record),
+                                                        function) == ERRAND_OK;
 }
 
 static void
@@ -314,14 +314,14 @@ token_abandon(void *held_record, uint64_t stamp, errand__phase phase)
 {
     errand__record *record = held_record;
     errand_runtime *runtime;
-    bool was_busy;
+    bool calling;
 
     if (record == NULL || record->generation != stamp || record->phase != phase)
         return;
     runtime = errand__record_owner(record);
-    was_busy = errand__busy_begin(runtime);
+    calling = errand__calls_begin(runtime);
     errand__record_abandon(runtime, record);
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
 }
 
 void

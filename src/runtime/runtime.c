@@ -228,13 +228,31 @@ errand_runtime_unwound(errand_runtime *runtime)
                        "a shutdown is in progress and cannot be left");
     ERRAND_REQUIRE_ARG(runtime->draining || runtime->driving, ERRAND_EMISUSE,
                        "no drain or drive is in progress");
-    runtime->draining = runtime->driving = false;
-    errand__frame_unwind(
-        runtime->frame); /* frames of callbacks that were left are gone */
-    errand__flush_all(runtime);
+    errand__frame_unwind(runtime->frame); /* what is deeper is gone */
     errand__scheduler_unwound(&runtime->scheduler);
     errand__visit_finish(runtime);
+    runtime->draining = runtime->driving = false;
+    errand__flush_all(runtime);
     return ERRAND_OK;
+}
+
+bool
+errand__calls_begin(errand_runtime *runtime)
+{
+    if (runtime->draining || runtime->driving)
+        return false;
+    runtime->frame = errand__frame_innermost();
+    runtime->draining = true;
+    return true;
+}
+
+void
+errand__calls_end(errand_runtime *runtime, bool begun)
+{
+    if (!begun)
+        return;
+    runtime->draining = false;
+    errand__flush_all(runtime);
 }
 
 uint64_t

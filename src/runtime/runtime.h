@@ -75,17 +75,19 @@ struct errand_runtime {
     uintptr_t pending, pending_last;
     uintptr_t follow_first, follow_last; /* follow-ups that found no room yet */
     /* The clock of submissions: one reading per drain and millisecond, then the cycle counter. */
-    uint64_t clock_ns, clock_cycles;
+    uint64_t clock_ns, clock_cycles, clock_submit;
+    unsigned clock_left; /* submissions that share clock_submit */
+    uint64_t news_ns;    /* when what is pending was collected; 0 = not asked yet */
     double ns_per_cycle;
     /* The item in hand of a drain or drive; survives an unwind. */
     errand__record *hand; /* parts not dropped yet */
     errand_completion hand_completion;
     errand__failure *hand_failure;
     bool hand_live;
+    bool hand_dropped;           /* its state */
+    errand__frame *frame;        /* innermost when the drain or drive began */
     bool hand_rest;              /* hand_completion's cold fields hold something */
     errand__resume *visiting;    /* whose continuation is being called */
-    errand__frame *frame;        /* the innermost when the drain or drive began: an unwind
-                                  * leaves those inside it */
     errand__resume *hand_resume; /* gets the payload if the handler does not take it */
     char scratch[256];           /* messages made here (EDECODE, stall) */
     errand__link waits, cleanups;
@@ -135,24 +137,17 @@ errand__runtime_enter(const errand_runtime *runtime, const char *function)
         if (__builtin_expect(entered_ != ERRAND_OK, 0))                                  \
             return entered_;                                                             \
     } while (0)
-/* Around host code (hooks, drops) that is called outside of drains and turns: what it would take
- * away under the call (by a drain, a turn, an end) answers EBUSY.  Left by a longjmp it stays so
- * until the unwind, as a drain does. */
-static inline bool
-errand__busy_begin(errand_runtime *runtime)
-{
-    bool was = runtime->draining;
-
-    runtime->draining = true;
-    return was;
-}
-void errand__busy_end(errand_runtime *runtime, bool was);
 uint64_t errand__runtime_time(const errand_runtime *runtime); /* now, on its clock */
 static inline bool
 errand__seeded(const errand_runtime *runtime)
 {
     return runtime->config.order != ERRAND_ORDER_ARRIVAL;
 }
+/* Around all that calls the host's hooks and drops outside a drain or drive: inside them nobody may
+ * drain, drive or end the runtime either, and they may be left by longjmp.  begin answers what end
+ * needs. */
+bool errand__calls_begin(errand_runtime *runtime);
+void errand__calls_end(errand_runtime *runtime, bool begun);
 /* A worker's, or a host's, foreign input reached a seeded run (O65). */
 void errand__foreign_mark(errand_runtime *runtime, const char *what);
 

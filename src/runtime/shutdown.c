@@ -142,6 +142,7 @@ errand_lease_shutdown(errand_lease **take_lease, uint64_t deadline_ns,
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
     if (lease->closed)
         return errand__misuse(ERRAND_ESPENT, __func__, "the lease was shut already");
+    runtime->frame = errand__frame_innermost();
     runtime->draining = true;
     lease->refusing = true;
     cancel_armed(runtime, lease, true);
@@ -183,11 +184,11 @@ static void
 run_down(errand_runtime *runtime, uint64_t deadline_ns)
 {
     errand_turn turn;
-    bool was_busy = errand__busy_begin(runtime);
+    bool calling = errand__calls_begin(runtime);
 
     errand__tasks_cancel_all(runtime, ERRAND_REASON_SHUTDOWN);
     end_waits(runtime, ERRAND_SHUTDOWN_RUN);
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
     while (errand__clock_now() < deadline_ns) {
         if (errand_drive(runtime, NULL, &turn) != ERRAND_OK)
             break;
@@ -351,6 +352,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     runtime->closing = true;
     if (mode == ERRAND_SHUTDOWN_RUN)
         run_down(runtime, deadline_ns);
+    runtime->frame = errand__frame_innermost();
     runtime->draining = runtime->driving = true; /* no host code may drain or drive now */
     report.live_tasks = errand__tasks_live(runtime);
     errand__tasks_abort_all(runtime);

@@ -99,10 +99,10 @@ outside_forget(void *context, errand_task *task)
     errand__resume *resume = task->operation;
     errand__record *record = resume->record;
 
-    task->operation = NULL;
     if (runtime->hand_resume == resume)
         runtime->hand_resume = NULL; /* what is in hand is dropped, nobody gets it */
     errand__wait_forget(runtime, resume);
+    task->operation = NULL;
     if (record != NULL)
         errand__cancel_record(runtime, record, ERRAND_REASON_OWNER);
 }

@@ -76,7 +76,7 @@ void
 errand_task_let(errand_runtime *runtime, const errand_task_id *id)
 {
     errand_task *task = NULL;
-    bool was_busy;
+    bool calling;
 
     if (errand__runtime_check(runtime, __func__) != ERRAND_OK ||
         find(runtime, id, __func__, &task) != ERRAND_OK)
@@ -86,9 +86,9 @@ errand_task_let(errand_runtime *runtime, const errand_task_id *id)
         return;
     }
     task->holds--;
-    was_busy = errand__busy_begin(runtime);
+    calling = errand__calls_begin(runtime);
     errand__task_release(task);
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
 }
 
 errand_status
@@ -145,17 +145,17 @@ errand_task_cancel(errand_runtime *runtime, const errand_task_id *id,
 {
     errand_task *task = NULL;
     errand_status status;
-    bool was_busy;
+    bool calling;
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(reason_known(reason), ERRAND_EINVAL, "the reason is unknown");
     status = find_living(runtime, id, __func__, &task);
     if (status != ERRAND_OK)
         return status;
-    was_busy = errand__busy_begin(runtime);
+    calling = errand__calls_begin(runtime);
     errand__task_cancel(task, reason);
     errand__cancels_run(&runtime->scheduler);
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
     return ERRAND_OK;
 }
 
@@ -164,25 +164,29 @@ errand_task_abort(errand_runtime *runtime, const errand_task_id *id)
 {
     errand_task *task = NULL;
     errand_status status;
-    bool was_busy;
+    bool calling;
 
     ERRAND__ENTER(runtime);
     status = find_living(runtime, id, __func__, &task);
     if (status != ERRAND_OK)
         return status;
-    was_busy = errand__busy_begin(runtime);
+    calling = errand__calls_begin(runtime);
     errand__task_end(task, ERRAND_END_ABORTED);
     errand__endings_run(&runtime->scheduler);
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
     return ERRAND_OK;
 }
 
 errand_status
 errand_cancel_roots(errand_runtime *runtime, errand_reason reason)
 {
+    bool calling;
+
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(reason_known(reason), ERRAND_EINVAL, "the reason is unknown");
+    calling = errand__calls_begin(runtime);
     errand__tasks_cancel_all(runtime, reason);
+    errand__calls_end(runtime, calling);
     return ERRAND_OK;
 }
 
@@ -191,11 +195,11 @@ errand_cancel_roots(errand_runtime *runtime, errand_reason reason)
 void
 errand__tasks_cancel_all(errand_runtime *runtime, errand_reason reason)
 {
-    bool was_busy = errand__busy_begin(runtime);
+    bool calling = errand__calls_begin(runtime);
 
     errand__cancel_all(&runtime->scheduler, reason);
     errand__cancels_run(&runtime->scheduler);
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
 }
 
 void

@@ -37,7 +37,7 @@ errand_testing_deliver(errand_runtime *runtime, const errand_identity *identity,
 {
     errand__record *record;
     errand__resume *resume;
-    bool was_busy;
+    bool calling;
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(identity != NULL && out_woke != NULL, ERRAND_EINVAL,
@@ -47,9 +47,9 @@ errand_testing_deliver(errand_runtime *runtime, const errand_identity *identity,
     *out_woke = resume != NULL;
     if (resume == NULL) {
         errand__count(&runtime->stale);
-        was_busy = errand__busy_begin(runtime);
+        calling = errand__calls_begin(runtime);
         errand_payload_drop(&payload);
-        errand__busy_end(runtime, was_busy);
+        errand__calls_end(runtime, calling);
         return ERRAND_OK;
     }
     resume->completion = (errand_completion){.identity = *identity,
@@ -58,9 +58,9 @@ errand_testing_deliver(errand_runtime *runtime, const errand_identity *identity,
                                              .payload = payload,
                                              .operation = errand__record_name(record),
                                              .message = ""};
-    was_busy = errand__busy_begin(runtime);
+    calling = errand__calls_begin(runtime);
     errand__leak_count(runtime, errand__record_drop_decoder(record));
-    errand__busy_end(runtime, was_busy);
+    errand__calls_end(runtime, calling);
     errand__wait_complete(runtime, resume);
     return ERRAND_OK;
 }

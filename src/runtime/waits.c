@@ -66,12 +66,8 @@ errand__wait_complete(errand_runtime *runtime, errand__resume *resume)
 void
 errand__wait_end(errand_runtime *runtime, errand__resume *resume, errand_reason reason)
 {
-    errand__record *record = resume->record;
-
     untie(runtime, resume);
     resume->reason = reason;
-    if (record != NULL)
-        errand__leak_count(runtime, errand__record_drop_decoder(record));
     errand__ready_append(&runtime->scheduler, &resume->ready);
 }
 
@@ -93,8 +89,11 @@ static void
 drop_continuation(void *arg)
 {
     errand_continuation *continuation = arg;
+    void (*drop)(void *data) = continuation->drop;
 
-    continuation->drop(continuation->data);
+    continuation->drop = NULL;
+    continuation->trace = NULL;
+    drop(continuation->data);
 }
 
 void
@@ -116,21 +115,21 @@ errand__resume_clear(errand_runtime *runtime, errand__resume *resume)
     resume->failure = NULL;
 }
 
+/* May be left by longjmp, and is then called again for the rest. */
 void
 errand__wait_forget(errand_runtime *runtime, errand__resume *resume)
 {
-    errand__record *record = resume->record;
     char text[64];
 
-    untie(runtime, resume);
-    errand__list_unlink(&resume->ready.link);
-    if (record != NULL)
-        errand__leak_count(runtime, errand__record_drop_decoder(record));
+    if (resume->record != NULL)
+        errand__leak_count(runtime, errand__record_drop_decoder(resume->record));
     errand__resume_clear(runtime, resume);
     if (resume->task == NULL && resume->continuation.drop != NULL)
         errand__leak_count(runtime,
                            errand__contained(drop_continuation, &resume->continuation,
                                              text, sizeof text));
+    untie(runtime, resume);
+    errand__list_unlink(&resume->ready.link);
     errand__resume_give(runtime, resume);
 }
 
@@ -191,7 +190,7 @@ errand__visit_finish(errand_runtime *runtime)
 
     if (resume == NULL)
         return;
+    errand__resume_clear(runtime, resume); /* may be left, and is then called again */
     runtime->visiting = NULL;
-    errand__resume_clear(runtime, resume);
     errand__resume_give(runtime, resume);
 }

@@ -127,9 +127,9 @@ read_before_and_after(errand_job *job, world_job *self)
     errand_identity identity = errand_job_identity(job);
 
     assert_false(read_elsewhere(job));
-    assert_int_equal(errand_cancel(self->world->runtime, &identity,
-                                   ERRAND_REASON_EXPLICIT, NULL),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_cancel(self->world->runtime, &identity, ERRAND_REASON_EXPLICIT, NULL),
+        ERRAND_OK);
     assert_true(read_elsewhere(job));
 }
 

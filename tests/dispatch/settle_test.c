@@ -98,7 +98,8 @@ static bool
 cancel_queued(stage *self)
 {
     return errand__settle_queued(self->block, self->record, self->generation,
-                                 ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, &self->mine);
+                                 ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, &self->mine,
+                                 NULL);
 }
 
 static void
@@ -250,7 +251,8 @@ wait_for(atomic_uint *word, unsigned least)
 {
     unsigned seen;
 
-    for (int i = 0; (seen = atomic_load_explicit(word, memory_order_acquire)) < least; i++)
+    for (int i = 0; (seen = atomic_load_explicit(word, memory_order_acquire)) < least;
+         i++)
         if (i > 1000) /* Pairs: race-round */
             sched_yield();
     return seen;

@@ -110,8 +110,7 @@ await_spec(errand_task *task, void *state, const errand_task_news *news)
 static errand_status
 by_await(entrance *self)
 {
-    errand_task_spec task = {
-        .struct_size = sizeof task, .fn = await_spec, .state = self};
+    errand_task_spec task = {.struct_size = sizeof task, .fn = await_spec, .state = self};
 
     assert_int_equal(errand_spawn(self->world->runtime, NULL, &task, NULL), ERRAND_OK);
     assert_int_equal(errand_drive(self->world->runtime, NULL, NULL), ERRAND_OK);
@@ -156,7 +155,10 @@ try_all(test_world *world, const errand_spec *spec, errand_status status)
 /* ---- what is wrong ----------------------------------------------------------------------------- */
 
 #define FAULT(name, statement)                                                           \
-    static void name(errand_spec *spec) { statement; }
+    static void name(errand_spec *spec)                                                  \
+    {                                                                                    \
+        statement;                                                                       \
+    }
 FAULT(no_size, spec->struct_size = 0)
 FAULT(other_size, spec->struct_size--)
 FAULT(no_kind, spec->kind = 0)
@@ -189,19 +191,32 @@ what_nothing_can_stop_or_bound_is_refused_by_every_call(void **state)
 {
     /* O12, O14 */
     static const wrong table[] = {
-        {blocking, no_size},          {blocking, other_size},
-        {blocking, no_kind},          {blocking, no_class},
-        {blocking, unknown_class},    {blocking, no_job},
-        {blocking, empty_job},        {blocking, old_job},
-        {blocking, high_priority},    {blocking, high_lane},
-        {blocking, some_flags},       {blocking, poll_alone},
-        {blocking, with_quarantine},  {blocking, with_work},
-        {blocking, hook_without_cancel}, {blocking, decoder_without_decode},
-        {quarantined, no_bound},      {quarantined, with_hook},
-        {quarantined, poll_alone},    {counted_work, no_unit},
-        {counted_work, no_work},      {counted_work, with_hook},
-        {async, run_alone},           {async, empty_job},
-        {async, with_quarantine},     {async, with_work},
+        {blocking, no_size},
+        {blocking, other_size},
+        {blocking, no_kind},
+        {blocking, no_class},
+        {blocking, unknown_class},
+        {blocking, no_job},
+        {blocking, empty_job},
+        {blocking, old_job},
+        {blocking, high_priority},
+        {blocking, high_lane},
+        {blocking, some_flags},
+        {blocking, poll_alone},
+        {blocking, with_quarantine},
+        {blocking, with_work},
+        {blocking, hook_without_cancel},
+        {blocking, decoder_without_decode},
+        {quarantined, no_bound},
+        {quarantined, with_hook},
+        {quarantined, poll_alone},
+        {counted_work, no_unit},
+        {counted_work, no_work},
+        {counted_work, with_hook},
+        {async, run_alone},
+        {async, empty_job},
+        {async, with_quarantine},
+        {async, with_work},
     };
     test_world *world = *state;
     static world_job job;

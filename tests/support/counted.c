@@ -4,6 +4,7 @@
 #include "counted.h"
 
 #include <stdatomic.h>
+#include "errand/async.h"
 
 /* calls: how many calls of all parts there were.
  * Writers, Readers: any thread of a test.  Order: relaxed.  Pairs: none.  Why: a number. */
@@ -34,6 +35,30 @@ deferred(void *arg)
     arrive(arg, AT_DEFER);
 }
 
+/* AT_BODY is its first poll. */
+static int32_t
+poll(errand_job *job, void *state, errand_payload *out_payload)
+{
+    counted *self = state;
+
+    if (self->waker == NULL) {
+        self->waker = errand_job_waker(job);
+        arrive(self, AT_BODY);
+        if (!self->no_payload)
+            *out_payload = (errand_payload){&payload_type, self, sizeof *self};
+    }
+    if (self->ready || (!self->deaf && errand_job_cancelled(job)))
+        return self->answer;
+    return ERRAND_PENDING;
+}
+
+void
+counted_ready(counted *self)
+{
+    self->ready = true;
+    errand_waker_wake(self->waker);
+}
+
 static int32_t
 run(errand_job *job, void *state, errand_payload *out_payload)
 {
@@ -54,6 +79,7 @@ run(errand_job *job, void *state, errand_payload *out_payload)
 static void
 drop_state(void *state)
 {
+    errand_waker_abandon(&((counted *)state)->waker);
     arrive(state, AT_STATE_DROP);
 }
 
@@ -61,6 +87,26 @@ static const errand_job_type job_type = {.struct_size = sizeof job_type,
                                          .name = "counted job",
                                          .run = run,
                                          .drop = drop_state};
+
+static const errand_job_type async_type = {.struct_size = sizeof async_type,
+                                           .name = "counted async job",
+                                           .poll = poll,
+                                           .drop = drop_state};
+
+#define TRACE(name, index)                                                               \
+    static bool name(void *data, errand_visitor *visitor)                                \
+    {                                                                                    \
+        return visitor->visit(visitor, &((counted *)data)->held[index]);                 \
+    }
+TRACE(trace_decoder, HELD_BY_DECODER)
+TRACE(trace_hook, HELD_BY_HOOK)
+TRACE(trace_continuation, HELD_BY_CONTINUATION)
+
+static bool
+trace_value(void **value, errand_visitor *visitor)
+{
+    return visitor->visit(visitor, &((counted *)*value)->held[HELD_BY_VALUE]);
+}
 
 static void
 drop_value(void *value)
@@ -75,7 +121,7 @@ decode(void *own_data, errand_completion *completion, errand_verdict *out_verdic
 
     (void)completion;
     *out_verdict = (errand_verdict){
-        .status = self->verdict, .value = self, .drop = drop_value};
+        .status = self->verdict, .value = self, .drop = drop_value, .trace = trace_value};
     arrive(self, AT_DECODE);
 }
 
@@ -86,7 +132,10 @@ drop_decoder(void *data)
 }
 
 static const errand_decoder_type decoder_type = {
-    .struct_size = sizeof decoder_type, .decode = decode, .drop = drop_decoder};
+    .struct_size = sizeof decoder_type,
+    .decode = decode,
+    .drop = drop_decoder,
+    .trace = trace_decoder};
 
 static errand_hook_answer
 cancel(void *data, char *text, size_t size)
@@ -117,7 +166,11 @@ drop_hook(void *data)
 }
 
 static const errand_hook_type hook_type = {
-    .struct_size = sizeof hook_type, .cancel = cancel, .reap = reap, .drop = drop_hook};
+    .struct_size = sizeof hook_type,
+    .cancel = cancel,
+    .reap = reap,
+    .drop = drop_hook,
+    .trace = trace_hook};
 
 static void
 resume(void *own_data, errand_runtime *runtime, const errand_news *news)
@@ -153,6 +206,10 @@ counted_spec(test_world *world, counted *self)
     spec.kind = 1;
     spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
     spec.held_job = &job_type;
+    if (self->lingers) {
+        spec.resource_class = ERRAND_INTERRUPTIBLE_ASYNC;
+        spec.held_job = &async_type;
+    }
     spec.state = self;
     spec.held_decoder = &decoder_type;
     spec.decoder_data = self;
@@ -191,7 +248,10 @@ void
 counted_await(counted *self)
 {
     errand_continuation continuation = {
-        .resume = resume, .drop = drop_continuation, .data = self};
+        .resume = resume,
+        .drop = drop_continuation,
+        .trace = trace_continuation,
+        .data = self};
 
     assert_int_equal(errand_await(&self->wait, &continuation), ERRAND_OK);
 }

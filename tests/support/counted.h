@@ -22,6 +22,8 @@ typedef enum counted_place {
     COUNTED_PLACES
 } counted_place;
 
+enum { HELD_BY_DECODER = 0, HELD_BY_HOOK, HELD_BY_CONTINUATION, HELD_BY_VALUE };
+
 typedef struct counted {
     test_world *world;
     errand_identity identity;
@@ -35,6 +37,12 @@ typedef struct counted {
     errand_job *running; /* in AT_BODY */
     int32_t answer;
     bool no_payload, no_hook, no_continuation, defers, panics;
+    /* An async job instead, which runs until its token is set, unless it is deaf, or counted_ready
+     * was called: so that it runs while the test does other things on one thread. */
+    bool lingers, deaf, ready;
+    struct errand_waker *waker;
+    /* What a collector is shown: the decoder's, the hook's, the continuation's and the value's. */
+    void *held[4];
     errand_hook_answer cancel_answer, reap_answer; /* 0 = REAPED */
     errand_status verdict;                         /* of the decoder; 0 = OK */
     /* What the continuation was told. */
@@ -57,6 +65,7 @@ errand_submission counted_submission_of(test_world *world, counted *self,
 /* Each part met its end once (O11): state dropped, decoder used or dropped, hook dropped, the
  * continuation resumed or dropped, value and payload dropped. */
 void counted_check_ended(const counted *self);
+void counted_ready(counted *self);
 errand_cancel_answer counted_cancel(counted *self);
 /* Drives until nothing is ready. */
 void counted_drive(test_world *world);

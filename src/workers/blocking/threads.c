@@ -266,7 +266,7 @@ settle_lost(errand_lease *lease, const uint64_t *entries, uint32_t count,
     for (uint32_t i = 0; i < count; i++)
         errand__settle_queued(lease->block, &lease->block->records[(uint32_t)entries[i]],
                               (uint32_t)(entries[i] >> 32), ERRAND_FAILED,
-                              ERRAND_CODE_WORKER_LOST, cell);
+                              ERRAND_CODE_WORKER_LOST, cell, NULL);
 }
 
 /* One lease that has something queued, held; NULL = none. */

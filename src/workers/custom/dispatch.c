@@ -237,7 +237,7 @@ errand_dispatch_drop(errand_dispatch dispatch)
     errand__lease_hold(lease);
     cell = cell_take(used->lease);
     settled = errand__settle_queued(lease->block, used->record, used->generation,
-                                    ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, cell);
+                                    ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, cell, NULL);
     cell_give(used->lease, cell);
     if (used->waker != NULL)
         errand__waker_end(used->waker);
