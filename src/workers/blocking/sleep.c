@@ -95,7 +95,9 @@ errand__pool_announce(errand__pool *pool, errand__queue *queue, errand__wake wak
     errand__worker *roused = NULL;
 
     errand__lock_acquire(&pool->lock);
-    errand__queue_open_locked(pool, queue);
+    /* Taken meanwhile, and closed by somebody who sleeps now: an open queue would hide the next. */
+    if (errand__queue_count(queue) > 0)
+        errand__queue_open_locked(pool, queue);
     if (wake != ERRAND__WAKE_LATER && queue->state == ERRAND__QUEUE_OPEN &&
         pool->sleeper_count > 0 && one_more_helps(pool, queue, wake))
         roused = errand__worker_rouse_locked(pool);
