@@ -129,7 +129,8 @@ typedef struct errand__hands {
     errand_job own;       /* of blocking jobs */
     errand_job *job;      /* the current one; NULL between jobs */
     errand__arena *arena; /* made at first use; NULL before */
-    errand__putter putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
+    errand__putter
+        putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
     /* The clock: one reading per group, then the cycle counter. */
     uint64_t base_ns, base_cycles, cycles; /* cycles: the last reading */
     double ns_per_cycle;
