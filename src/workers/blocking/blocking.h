@@ -292,7 +292,7 @@ void errand__group_leave_locked(errand__pool *pool, errand__worker *worker);
 void errand__place_close_locked(errand__pool *pool, errand__place *place);
 bool errand__pool_has_work_locked(const errand__pool *pool);
 
-/* sleep.c: what wakes answers whom; ring its bell when the lock was given back. */
+/* sleep.c, seek.c: what wakes answers whom; ring its bell when the lock was given back. */
 typedef enum errand__wake {
     ERRAND__WAKE_LATER = 0,  /* nobody: a flush follows */
     ERRAND__WAKE_NEEDED = 1, /* one more, if those awake would not do */
@@ -325,11 +325,16 @@ bool errand__pool_spawn(errand__pool *pool, bool replacement);
 void errand__worker_enter(errand__worker *worker); /* its thread, first */
 void errand__worker_leave(
     errand__worker *worker); /* its thread, last; the block is gone then */
-errand_status errand__pool_reserve(errand_lease *lease, uint32_t count);
 bool errand__pool_write_off(errand_lease *lease, errand__record *record,
                             uint32_t generation);
-uint64_t errand__pool_tend(errand_lease *lease);
 void errand__pool_let(errand__pool *pool);
+
+/* lost.c */
+#define ERRAND__RETRY_NS UINT64_C(100000000)
+void errand__worker_stand_in(
+    errand__worker *worker); /* the last thread: until somebody lives */
+errand_status errand__pool_reserve(errand_lease *lease, uint32_t count);
+uint64_t errand__pool_tend(errand_lease *lease);
 
 /* accounts.c */
 errand_status errand__soft_ready(errand__place *place, const errand__record *record);
