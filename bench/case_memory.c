@@ -30,7 +30,8 @@ memory_sample(const bench_peer *peer, const bench_config *config,
     double slots = (double)config->plan.in_flight * sizeof(bench_slot);
     out_sample->values[0] = (double)bench_meter_read().bytes - slots;
     out_sample->values[1] = (double)(bench_meter_resident() - resident) - slots;
-    out_sample->values[2] = (double)(bench_meter_mallinfo() - mallinfo) - slots;
+    out_sample->values[2] =
+        (double)(bench_meter_mallinfo() - mallinfo + bench_meter_read().mapped) - slots;
     bench_meter_stop();
     bench_open_gate();
     if (good)
@@ -92,8 +93,9 @@ bench_case_memory(const bench_options *options, bench_report *report)
         bench_table_fill("memory", configs, CONFIGS, samples, memory_sample, NULL, 0);
     slopes(table);
     static const char *const works[2][3] = {
-        {"no-op, allocated", "no-op, resident", "no-op, mallinfo2"},
-        {"decoder, name, exact times", "the same, resident", "the same, mallinfo2"}};
+        {"no-op, allocated", "no-op, resident", "no-op, mallinfo2 + mapped"},
+        {"decoder, name, exact times", "the same, resident",
+         "the same, mallinfo2 + map"}};
     for (uint32_t c = 1; c < CONFIGS; c += 2) {
         for (uint32_t value = 0; value < 3; value++) {
             for (uint32_t p = 1; p < (c == 1 ? BENCH_PEERS : 2);

@@ -20,13 +20,13 @@ extern void *__libc_realloc(void *block, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *block);
 
-/* metering, calls, bytes: counters of the whole process.
- * Writers: any thread (calls, bytes); the one that measures (metering).   Readers: the same.
+/* metering, calls, bytes, mapped: counters of the whole process.
+ * Writers: any thread (calls, bytes, mapped); the one that measures (metering).   Readers: the same.
  * Order:   relaxed.   Pairs: none.
  * Why:     they are read while nothing else runs, or as a sum that may be a moment old. */
 static _Atomic bool metering;
 static _Atomic uint64_t calls;
-static _Atomic int64_t bytes;
+static _Atomic int64_t bytes, mapped;
 
 static void
 count(uint64_t added_calls, int64_t added_bytes)
@@ -35,6 +35,14 @@ count(uint64_t added_calls, int64_t added_bytes)
         return;
     atomic_fetch_add_explicit(&calls, added_calls, memory_order_relaxed);
     atomic_fetch_add_explicit(&bytes, added_bytes, memory_order_relaxed);
+}
+
+static void
+count_mapped(uint64_t added_calls, int64_t added_bytes)
+{
+    count(added_calls, added_bytes);
+    if (atomic_load_explicit(&metering, memory_order_relaxed))
+        atomic_fetch_add_explicit(&mapped, added_bytes, memory_order_relaxed);
 }
 
 static int64_t
@@ -106,7 +114,7 @@ mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
     void *block = (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
     if (block != MAP_FAILED)
-        count(1, (int64_t)size);
+        count_mapped(1, (int64_t)size);
     return block;
 }
 
@@ -115,7 +123,7 @@ munmap(void *block, size_t size)
 {
     int answer = (int)syscall(SYS_munmap, block, size);
     if (answer == 0)
-        count(0, -(int64_t)size);
+        count_mapped(0, -(int64_t)size);
     return answer;
 }
 
@@ -124,6 +132,7 @@ bench_meter_start(void)
 {
     atomic_store_explicit(&calls, 0, memory_order_relaxed);
     atomic_store_explicit(&bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&mapped, 0, memory_order_relaxed);
     atomic_store_explicit(&metering, true, memory_order_relaxed);
 }
 
@@ -131,7 +140,8 @@ bench_meter
 bench_meter_read(void)
 {
     return (bench_meter){.calls = atomic_load_explicit(&calls, memory_order_relaxed),
-                         .bytes = atomic_load_explicit(&bytes, memory_order_relaxed)};
+                         .bytes = atomic_load_explicit(&bytes, memory_order_relaxed),
+                         .mapped = atomic_load_explicit(&mapped, memory_order_relaxed)};
 }
 
 void

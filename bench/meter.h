@@ -8,15 +8,15 @@
 
 typedef struct bench_meter {
     uint64_t calls; /* of malloc, calloc, realloc, memalign and mmap */
-    int64_t
-        bytes; /* blocks with their headers, and mapped bytes; less what was given back */
+    int64_t bytes;  /* blocks with headers, and mapped bytes; less what was given back */
+    int64_t mapped; /* of these, mapped */
 } bench_meter;
 
 /* Counting slows every call down a little, so it is on only in between. */
 void bench_meter_start(void);
 bench_meter bench_meter_read(void);
 void bench_meter_stop(void);
-/* Resident bytes of the process, and what mallinfo2 says is in use. */
+/* Resident bytes; what mallinfo2 says is in use: it knows no mappings but its own. */
 int64_t bench_meter_resident(void);
 int64_t bench_meter_mallinfo(void);
 
