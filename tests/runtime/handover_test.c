@@ -86,26 +86,32 @@ typedef struct watcher {
     unsigned settles, puts, early; /* early: something was destroyed before the put */
 } watcher;
 
+static unsigned
+count_destroyed(const counted *work)
+{
+    unsigned destroyed = 0;
+
+    for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++)
+        destroyed += work->count[owners[i]];
+    return destroyed;
+}
+
+/* The worker is in here before its put only: afterwards the owner writes what this reads. */
 static void
 watch_the_worker(void *arg, const char *place)
 {
     watcher *self = arg;
-    unsigned destroyed = 0;
+    bool settles = strcmp(place, "settle") == 0;
 
-    if (pthread_equal(pthread_self(), self->owner))
+    if (pthread_equal(pthread_self(), self->owner) ||
+        !(settles || strcmp(place, "put") == 0))
         return;
-    for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++)
-        destroyed += self->work->count[owners[i]];
-    if (strcmp(place, "settle") == 0) {
-        self->settles++;
-        self->early += destroyed != 0;
-        self->early += self->work->count[AT_DEFER] != 1;
+    self->early += count_destroyed(self->work) != 0;
+    self->early += self->work->count[AT_DEFER] != 1;
+    self->settles += settles;
+    self->puts += !settles;
+    if (settles)
         gate_wait(&self->gate);
-    }
-    if (strcmp(place, "put") == 0) {
-        self->puts++;
-        self->early += destroyed != 0;
-    }
 }
 
 static void
