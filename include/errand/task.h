@@ -182,8 +182,9 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_drive(errand_runtime *runtime,
 ERRAND_API ERRAND_MUST_USE errand_status errand_run(errand_runtime *runtime,
                                                     const errand_task_id *id,
                                                     uint64_t deadline_ns);
-/* errand_stall_text: every task that waits, and for what, a line each, in key order.  Returns the
- * length that it would need, like snprintf. */
+/* errand_stall_text: every task that waits, and for what, then every resource of a cancelled operation
+ * whose hook answered ERROR 32 times in a row, a line each, in key order.  Returns the length that it
+ * would need, like snprintf. */
 ERRAND_API size_t errand_stall_text(errand_runtime *runtime, char *out, size_t size);
 
 ERRAND_END

@@ -243,6 +243,9 @@ errand__list_linked(const errand__link *link)
 {
     return link->next != NULL;
 }
+/* Sorts by before, without memory; equal links keep their order (list.c). */
+void errand__list_sort(errand__link *head,
+                       bool (*before)(const errand__link *a, const errand__link *b));
 #define ERRAND__CONTAINER(pointer, type, member)                                         \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 

@@ -128,14 +128,15 @@ ask_to_end(errand_runtime *runtime, errand__record *record)
     if ((record->owner_flags & ERRAND__OWN_HOOK_RAN) == 0) {
         record->owner_flags |= ERRAND__OWN_HOOK_RAN;
         if (quarantined) {
-            errand__cleanup_add(runtime, record, false);
+            errand__cleanup_add(runtime, record, NULL);
         } else if (record->hook != NULL) {
             hook_call call = {record->hook, record->hook_data, ERRAND_HOOK_ERROR, ""};
 
             nudge(lease, record); /* the hook may be left by longjmp */
             if (errand__contained(call_cancel_hook, &call, text, sizeof text) ||
                 call.answer != ERRAND_HOOK_REAPED)
-                errand__cleanup_add(runtime, record, call.answer == ERRAND_HOOK_ERROR);
+                errand__cleanup_add(runtime, record,
+                                    call.answer == ERRAND_HOOK_ERROR ? call.text : NULL);
         }
     }
     nudge(lease, record);

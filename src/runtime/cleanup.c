@@ -13,7 +13,7 @@
 #define STUCK_AFTER 32
 
 void
-errand__cleanup_add(errand_runtime *runtime, errand__record *record, bool error)
+errand__cleanup_add(errand_runtime *runtime, errand__record *record, const char *error)
 {
     errand__cleanup *entry = runtime->cleanups_free;
 
@@ -27,7 +27,9 @@ errand__cleanup_add(errand_runtime *runtime, errand__record *record, bool error)
                                .generation = record->generation,
                                .record = record,
                                .due_ns = UINT64_MAX,
-                               .errors = error};
+                               .errors = error != NULL};
+    if (error != NULL)
+        errand__text_format(entry->text, sizeof entry->text, "%s", error);
     if (record->resource_class == ERRAND_QUARANTINED_BLOCKING) {
         entry->bound_ns = record->extra->quarantine_ns;
     } else {
@@ -130,12 +132,37 @@ errand__cleanup_visit(errand_runtime *runtime)
         return true;
     }
     entry->errors = call.answer == ERRAND_HOOK_ERROR ? entry->errors + 1 : 0;
-    entry->stuck = entry->errors >= STUCK_AFTER;
+    if (call.answer == ERRAND_HOOK_ERROR)
+        errand__text_format(entry->text, sizeof entry->text, "%s", call.text);
     for (uint32_t i = 0; i < entry->tries && delay < LAST_NS; i++)
         delay *= 2;
     entry->tries++;
     entry->due_ns = now + (delay < LAST_NS ? delay : LAST_NS);
     return true;
+}
+
+static bool
+key_before(const errand__cleanup *a, const errand__cleanup *b)
+{
+    return a->wait_id != b->wait_id ? a->wait_id < b->wait_id
+                                    : a->generation < b->generation;
+}
+
+const errand__cleanup *
+errand__cleanup_stuck(const errand_runtime *runtime, const errand__cleanup *after)
+{
+    const errand__cleanup *found = NULL;
+    const errand__link *link = runtime->cleanups.next;
+
+    for (; link != &runtime->cleanups; link = link->next) {
+        const errand__cleanup *entry = ERRAND__CONTAINER(link, errand__cleanup, link);
+
+        if (entry->errors >= STUCK_AFTER &&
+            (after == NULL || key_before(after, entry)) &&
+            (found == NULL || key_before(entry, found)))
+            found = entry;
+    }
+    return found;
 }
 
 uint64_t

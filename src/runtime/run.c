@@ -135,5 +135,9 @@ errand_stall_text(errand_runtime *runtime, char *out, size_t size)
         add_wait(&report, task);
         add(&report, "\n");
     }
+    for (const errand__cleanup *entry = errand__cleanup_stuck(runtime, NULL);
+         entry != NULL; entry = errand__cleanup_stuck(runtime, entry))
+        add(&report, "cleanup of wait %llu is stuck after %u errors: %s\n",
+            (unsigned long long)entry->wait_id, entry->errors, entry->text);
     return report.length;
 }

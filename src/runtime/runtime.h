@@ -35,8 +35,8 @@ typedef struct errand__cleanup {
     void *hook_data;
     uint64_t bound_ns; /* quarantine */
     uint64_t due_ns;   /* next reap; UINT64_MAX = only waits for the completion */
-    uint32_t tries, errors;
-    bool stuck;
+    uint32_t tries, errors; /* errors: in a row */
+    char text[128];         /* of the last error */
     struct errand__cleanup *next_free;
 } errand__cleanup;
 
@@ -252,7 +252,12 @@ void errand__later_run(errand_runtime *runtime);
 
 /* ---- cleanup.c ------------------------------------------------------------------------------------------- */
 /* Cannot fail: without memory there is no entry, and the completion alone ends it. */
-void errand__cleanup_add(errand_runtime *runtime, errand__record *record, bool stuck);
+void errand__cleanup_add(errand_runtime *runtime, errand__record *record,
+                         const char *error); /* the hook's, or NULL */
+/* The stuck entry (32 errors in a row) that follows this one by wait and generation (NULL = the
+ * first); NULL: there is none. */
+const errand__cleanup *errand__cleanup_stuck(const errand_runtime *runtime,
+                                             const errand__cleanup *after);
 /* The completion of a record with an entry was drained: true if it was a quarantine's (reaped). */
 bool errand__cleanup_completed(errand_runtime *runtime, errand__record *record);
 void errand__cleanups_fini(errand_runtime *runtime);

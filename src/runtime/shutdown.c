@@ -164,10 +164,19 @@ errand_lease_shutdown(errand_lease **take_lease, uint64_t deadline_ns,
 
 /* ---- the runtime -------------------------------------------------------------------------------- */
 
+/* Waits and generations are issued together: one is enough to tell their order. */
+static bool
+key_before(const errand__link *a, const errand__link *b)
+{
+    return ERRAND__CONTAINER(a, errand__resume, waiting)->generation <
+           ERRAND__CONTAINER(b, errand__resume, waiting)->generation;
+}
+
 /* Every wait in key order: told (RUN) or dropped (QUIET). */
 static void
 end_waits(errand_runtime *runtime, errand_shutdown_mode mode)
 {
+    errand__list_sort(&runtime->waits, key_before);
     while (!errand__list_empty(&runtime->waits)) {
         errand__resume *resume =
             ERRAND__CONTAINER(runtime->waits.next, errand__resume, waiting);

@@ -68,11 +68,44 @@ unlinking_leaves_the_others_and_can_be_repeated(void **state)
     assert_list(&head, "b");
 }
 
+static bool
+before(const errand__link *a, const errand__link *b)
+{
+    return (ERRAND__CONTAINER(a, item, link)->name | 0x20) <
+           (ERRAND__CONTAINER(b, item, link)->name | 0x20);
+}
+
+static void
+sorting_keeps_every_link_and_the_order_of_equal_ones(void **state)
+{
+    /* Letters are equal in both cases. */
+    static const char *const texts[][2] = {
+        {"", ""},           {"a", "a"},
+        {"ba", "ab"},       {"aAaA", "aAaA"},
+        {"cBAab", "AaBbc"}, {"zyxwvutsrqponmlkjihgfedcbaA", "aAbcdefghijklmnopqrstuvwxyz"},
+        {"bABaBAb", "AaAbBBb"}};
+    item items[32];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        errand__link head;
+
+        errand__list_init(&head);
+        for (size_t k = 0; k < strlen(texts[i][0]); k++) {
+            items[k].name = texts[i][0][k];
+            errand__list_append(&head, &items[k].link);
+        }
+        errand__list_sort(&head, before);
+        assert_list(&head, texts[i][1]);
+    }
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_and_prepend_keep_their_order),
+        cmocka_unit_test(sorting_keeps_every_link_and_the_order_of_equal_ones),
         cmocka_unit_test(unlinking_leaves_the_others_and_can_be_repeated),
     };
     return test_group("core/list", tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "counted.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include "errand/async.h"
 
 /* calls: how many calls of all parts there were.
@@ -153,8 +154,8 @@ reap(void *data, char *text, size_t size)
 {
     counted *self = data;
 
-    (void)text;
-    (void)size;
+    if (self->reap_answer == ERRAND_HOOK_ERROR)
+        snprintf(text, size, "counted error");
     arrive(self, AT_REAP);
     return self->reap_answer != 0 ? self->reap_answer : ERRAND_HOOK_REAPED;
 }

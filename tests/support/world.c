@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: see world.h.  The handler copies what it sees, because a completion is valid
  * only inside it. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,6 +105,26 @@ world_setup_inline(void **state)
 }
 
 void
+world_pool(test_world *world, uint32_t workers)
+{
+    errand_blocking_config config = {
+        .struct_size = sizeof config, .workers_min = workers, .workers_max = workers};
+
+    world->threads = true;
+    assert_int_equal(errand_blocking_create(&config, &world->pool), ERRAND_OK);
+    assert_int_equal(errand_attach(world->runtime, world->pool, 0, &world->lease),
+                     ERRAND_OK);
+}
+
+void
+world_await(test_world *world, size_t news_count)
+{
+    while (world->news_count < news_count)
+        if (world_drain(world, SIZE_MAX) == 0)
+            assert_int_equal(errand_park(world->runtime, UINT64_MAX), ERRAND_OK);
+}
+
+void
 world_end(test_world *world)
 {
     if (world->ended)
@@ -115,6 +136,7 @@ world_end(test_world *world)
                      ERRAND_OK);
     assert_null(world->runtime);
     errand_executor_abandon(&world->executor);
+    errand_executor_abandon(&world->pool);
 }
 
 int
@@ -124,6 +146,8 @@ world_teardown(void **state)
 
     world_end(world);
     errand_misuse_hook(NULL, NULL);
+    while (world->threads && errand_testing_live_bytes() != world->bytes)
+        sched_yield(); /* its threads end by themselves; the watchdog counts */
     assert_int_equal(errand_testing_live_bytes(), world->bytes);
     free(world);
     return 0;

@@ -41,6 +41,7 @@ typedef struct test_world {
     errand_runtime *runtime;
     errand_executor *executor;
     errand_lease *lease;
+    errand_executor *pool; /* of world_pool */
     errand_runtime_config config;
     world_news news[WORLD_NEWS];
     size_t news_count;
@@ -50,6 +51,7 @@ typedef struct test_world {
     errand_report report; /* of teardown or world_end */
     int64_t bytes;        /* live before */
     bool ended;
+    bool threads; /* world_pool: their memory is gone a little later */
 } test_world;
 
 extern const errand_job_type world_job_type;
@@ -60,6 +62,10 @@ int world_setup_inline(void **state); /* inline order, seed 7 */
 int world_teardown(void **state);
 void world_begin(test_world *world, const errand_runtime_config *config,
                  uint32_t owed_max);
+/* Attaches a blocking pool too; its lease takes the place of the manual executor's. */
+void world_pool(test_world *world, uint32_t workers);
+/* Drains and parks until so many completions were heard of in all. */
+void world_await(test_world *world, size_t news_count);
 void world_end(test_world *world);   /* shutdown QUIET; report is filled */
 void world_check(test_world *world); /* O4, and what hangs on it */
 
