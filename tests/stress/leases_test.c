@@ -132,7 +132,7 @@ leases_that_end_while_their_jobs_do_lose_nothing(void **state)
            (unsigned long long)clean, (unsigned long long)rounds,
            (unsigned long long)late);
     assert_true(clean >= rounds / 16);
-    assert_true(late >= rounds / 20); /* else nothing raced */
+    assert_true(late >= rounds / 100); /* else nothing raced */
 }
 
 /* ---- a dying runtime and a living one ------------------------------------------------------------------ */
