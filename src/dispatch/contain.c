@@ -21,8 +21,7 @@ errand__frame_enter(errand__frame *frame)
 void
 errand__frame_leave(errand__frame *frame)
 {
-    ERRAND_ASSERT(innermost == frame);
-    innermost = frame->outer;
+    innermost = frame->outer; /* also if a callback said that it was left, and was not */
 }
 
 void

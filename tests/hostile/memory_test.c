@@ -22,6 +22,8 @@ static void
 objects_without_memory_are_not_made(void **state)
 {
     errand_blocking_config config = {.struct_size = sizeof config, .workers_max = 1};
+    errand_runtime_config seeded = {.struct_size = sizeof seeded,
+                                    .order = ERRAND_ORDER_INLINE};
     errand_executor *executor;
     errand_runtime *runtime;
     errand_inbox *inbox;
@@ -42,6 +44,10 @@ objects_without_memory_are_not_made(void **state)
     errand_executor_abandon(&executor);
     assert_int_equal(errand_runtime_shutdown(&runtime, errand_deadline_in(5000000000),
                                              ERRAND_SHUTDOWN_QUIET, NULL),
+                     ERRAND_OK);
+    assert_int_equal(errand_runtime_create(&seeded, &runtime), ERRAND_OK);
+    TWICE(errand_order_latency(runtime, 1, 1000));
+    assert_int_equal(errand_runtime_shutdown(&runtime, 0, ERRAND_SHUTDOWN_QUIET, NULL),
                      ERRAND_OK);
     stage_use(&the_stage);
     stage_close(&the_stage);
