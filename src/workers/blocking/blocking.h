@@ -280,17 +280,22 @@ void errand__ring_release_locked(errand__ring *ring, uint32_t count);
 void errand__ring_unmap(errand__ring *ring);
 
 /* group.c */
-void errand__queue_open_locked(errand__pool *pool, errand__queue *queue);
+void errand__queue_open_locked(errand__pool *pool, errand__queue *queue)
+    ERRAND_REQUIRES(pool->lock);
 /* last_look: the worker is about to sleep, every queue that is empty is closed. */
-bool errand__group_take_locked(errand__pool *pool, errand__worker *worker,
-                               bool last_look);
-void errand__group_end_locked(errand__pool *pool, errand__worker *worker);
+bool errand__group_take_locked(errand__pool *pool, errand__worker *worker, bool last_look)
+    ERRAND_REQUIRES(pool->lock);
+void errand__group_end_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
 /* Puts back what the victim has not begun; false: nothing was left to put back. */
-bool errand__group_steal_locked(errand__pool *pool, errand__worker *victim);
+bool errand__group_steal_locked(errand__pool *pool, errand__worker *victim)
+    ERRAND_REQUIRES(pool->lock);
 /* The group does not count any more: its lane and its place among the busy are free. */
-void errand__group_leave_locked(errand__pool *pool, errand__worker *worker);
-void errand__place_close_locked(errand__pool *pool, errand__place *place);
-bool errand__pool_has_work_locked(const errand__pool *pool);
+void errand__group_leave_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
+void errand__place_close_locked(errand__pool *pool, errand__place *place)
+    ERRAND_REQUIRES(pool->lock);
+bool errand__pool_has_work_locked(const errand__pool *pool) ERRAND_REQUIRES(pool->lock);
 
 /* sleep.c, seek.c: what wakes answers whom; ring its bell when the lock was given back. */
 typedef enum errand__wake {
@@ -300,21 +305,26 @@ typedef enum errand__wake {
 } errand__wake;
 /* Opens the queue if it is closed, and wakes. */
 void errand__pool_announce(errand__pool *pool, errand__queue *queue, errand__wake wake);
-errand__worker *errand__worker_rouse_locked(errand__pool *pool);
+errand__worker *errand__worker_rouse_locked(errand__pool *pool)
+    ERRAND_REQUIRES(pool->lock);
 void errand__worker_wake(errand__worker *worker); /* NULL: nobody */
 void errand__pool_wake_all(errand__pool *pool);
 bool errand__pool_behind_locked(const errand__pool *pool, const errand__queue *queue,
-                                uint64_t left);
-bool errand__pool_lull_locked(const errand__pool *pool);
+                                uint64_t left) ERRAND_REQUIRES(pool->lock);
+bool errand__pool_lull_locked(const errand__pool *pool) ERRAND_REQUIRES(pool->lock);
 void errand__worker_gather(errand__worker *worker);
-bool errand__worker_may_seek_locked(const errand__worker *worker);
-void
-errand__worker_seek_locked(errand__worker *worker); /* gives the lock back meanwhile */
-void errand__worker_unseek_locked(errand__worker *worker);
+bool errand__worker_may_seek_locked(const errand__pool *pool,
+                                    const errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
+void errand__worker_seek_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock); /* gives the lock back meanwhile */
+void errand__worker_unseek_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
 /* Gives the lock back meanwhile.  False: it retires. */
-bool errand__worker_sleep_locked(errand__worker *worker);
-uint64_t errand__pool_clock_locked(const errand__pool *pool);
-void errand__pool_publish_locked(errand__pool *pool);
+bool errand__worker_sleep_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
+uint64_t errand__pool_clock_locked(const errand__pool *pool) ERRAND_REQUIRES(pool->lock);
+void errand__pool_publish_locked(errand__pool *pool) ERRAND_REQUIRES(pool->lock);
 
 /* worker.c */
 void *errand__worker_main(void *arg);

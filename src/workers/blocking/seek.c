@@ -87,11 +87,10 @@ errand__worker_gather(errand__worker *worker)
 }
 
 bool
-errand__worker_may_seek_locked(const errand__worker *worker)
+errand__worker_may_seek_locked(const errand__pool *pool, const errand__worker *worker)
 {
     return worker->cpus > 1 &&
-           atomic_load_explicit(&worker->pool->seekers, memory_order_relaxed) + 1 <
-               worker->cpus;
+           atomic_load_explicit(&pool->seekers, memory_order_relaxed) + 1 < worker->cpus;
 }
 
 /* Is there more than was seen?  Then its lines come while the lock is taken. */
@@ -126,9 +125,8 @@ adapt_seeking(errand__worker *worker, bool found)
 }
 
 void
-errand__worker_seek_locked(errand__worker *worker)
+errand__worker_seek_locked(errand__pool *pool, errand__worker *worker)
 {
-    errand__pool *pool = worker->pool;
     const errand__queue *queue = worker->group.queue;
     uint64_t tails[ERRAND__RANKS] = {0};
     uint64_t limit =
@@ -156,14 +154,14 @@ errand__worker_seek_locked(errand__worker *worker)
     adapt_seeking(worker, found);
     errand__worker_gather(worker);
     errand__lock_acquire(&pool->lock);
-    errand__worker_unseek_locked(worker);
+    errand__worker_unseek_locked(pool, worker);
 }
 
 void
-errand__worker_unseek_locked(errand__worker *worker)
+errand__worker_unseek_locked(errand__pool *pool, errand__worker *worker)
 {
     if (!worker->seeking)
         return;
     worker->seeking = false;
-    atomic_fetch_sub_explicit(&worker->pool->seekers, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pool->seekers, 1, memory_order_relaxed);
 }

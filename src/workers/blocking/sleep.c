@@ -18,6 +18,16 @@
 #define TICK_NS    UINT64_C(1000000)
 #define TICKS_IDLE 8
 
+static bool one_more_helps_locked(const errand__pool *pool, const errand__queue *queue,
+                                  errand__wake wake) ERRAND_REQUIRES(pool->lock);
+static void lie_down_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
+static void get_up_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
+static bool tick_locked(errand__pool *pool) ERRAND_REQUIRES(pool->lock);
+static uint64_t sleep_length_locked(errand__pool *pool, const errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
+
 /* ---- waking ---------------------------------------------------------------------------------- */
 
 void
@@ -60,7 +70,8 @@ errand__worker_wake(errand__worker *worker)
 
 /* Would one more worker awake be of use to this queue? */
 static bool
-one_more_helps(const errand__pool *pool, const errand__queue *queue, errand__wake wake)
+one_more_helps_locked(const errand__pool *pool, const errand__queue *queue,
+                      errand__wake wake)
 {
     uint64_t left = errand__queue_count(queue);
     uint32_t seekers = atomic_load_explicit(&pool->seekers, memory_order_relaxed);
@@ -84,7 +95,7 @@ errand__pool_announce(errand__pool *pool, errand__queue *queue, errand__wake wak
     if (errand__queue_count(queue) > 0)
         errand__queue_open_locked(pool, queue);
     if (wake != ERRAND__WAKE_LATER && queue->state == ERRAND__QUEUE_OPEN &&
-        pool->sleeper_count > 0 && one_more_helps(pool, queue, wake))
+        pool->sleeper_count > 0 && one_more_helps_locked(pool, queue, wake))
         roused = errand__worker_rouse_locked(pool);
     errand__lock_release(&pool->lock);
     errand__worker_wake(roused);
@@ -149,7 +160,7 @@ errand__pool_clock_locked(const errand__pool *pool)
 }
 
 static void
-lie_down(errand__pool *pool, errand__worker *worker)
+lie_down_locked(errand__pool *pool, errand__worker *worker)
 {
     worker->sleeping = true;
     worker->idle_since = errand__pool_clock_locked(pool);
@@ -158,7 +169,7 @@ lie_down(errand__pool *pool, errand__worker *worker)
 }
 
 static void
-get_up(errand__pool *pool, errand__worker *worker)
+get_up_locked(errand__pool *pool, errand__worker *worker)
 {
     worker->sleeping = false;
     errand__list_unlink(&worker->link);
@@ -170,7 +181,7 @@ get_up(errand__pool *pool, errand__worker *worker)
 
 /* The watcher's look round; true: there is something to do for it. */
 static bool
-tick(errand__pool *pool)
+tick_locked(errand__pool *pool)
 {
     bool stolen = false;
     bool moved = pool->takes != pool->tick_takes;
@@ -210,7 +221,7 @@ retires(const errand__pool *pool, const errand__worker *worker, uint64_t now)
 }
 
 static uint64_t
-sleep_length(errand__pool *pool, const errand__worker *worker)
+sleep_length_locked(errand__pool *pool, const errand__worker *worker)
 {
     if (pool->watcher == NULL && (pool->grouped > 0 || pool->watch_wanted)) {
         pool->watcher = (errand__worker *)worker;
@@ -232,13 +243,11 @@ sleep_length(errand__pool *pool, const errand__worker *worker)
 }
 
 bool
-errand__worker_sleep_locked(errand__worker *worker)
+errand__worker_sleep_locked(errand__pool *pool, errand__worker *worker)
 {
-    errand__pool *pool = worker->pool;
-
-    lie_down(pool, worker);
+    lie_down_locked(pool, worker);
     for (;;) {
-        uint64_t length = sleep_length(pool, worker);
+        uint64_t length = sleep_length_locked(pool, worker);
         errand__pool_publish_locked(pool);
         atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
         errand__lock_release(&pool->lock);
@@ -247,12 +256,12 @@ errand__worker_sleep_locked(errand__worker *worker)
         errand__lock_acquire(&pool->lock);
         if (!worker->sleeping)
             return true;
-        bool act = pool->closing || (pool->watcher == worker && tick(pool));
+        bool act = pool->closing || (pool->watcher == worker && tick_locked(pool));
         bool retire = !act && pool->watcher != worker &&
                       retires(pool, worker, errand__pool_clock_locked(pool));
         if (!act && !retire)
             continue;
-        get_up(pool, worker);
+        get_up_locked(pool, worker);
         if (retire) {
             atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
             pool->retired++;

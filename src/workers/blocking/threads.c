@@ -24,6 +24,9 @@ static bool key_made;
 
 static void ended_inside(void *arg);
 
+static errand__worker *refuse_locked(errand__pool *pool, errand__worker *worker)
+    ERRAND_REQUIRES(pool->lock);
+
 static void
 make_key(void)
 {
@@ -133,7 +136,7 @@ refuse_locked(errand__pool *pool, errand__worker *worker)
     pool->retry_ns = errand__clock_coarse() + ERRAND__RETRY_NS;
     if (worker != NULL) {
         worker->alive = false;
-        errand__worker_unseek_locked(worker);
+        errand__worker_unseek_locked(pool, worker);
         atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
     }
     note_lost_locked(pool);
@@ -221,7 +224,7 @@ errand__worker_leave(errand__worker *worker)
     errand__hands_fini(&worker->hands);
     pthread_setspecific(worker_key, NULL);
     errand__lock_acquire(&pool->lock);
-    errand__worker_unseek_locked(worker);
+    errand__worker_unseek_locked(pool, worker);
     pool->lost_count -= worker->lost;
     worker->lost = worker->alive = false;
     errand__lock_release(&pool->lock);
@@ -247,7 +250,7 @@ ended_inside(void *arg)
     atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
     if (worker->group.active)
         errand__group_end_locked(pool, worker);
-    errand__worker_unseek_locked(worker);
+    errand__worker_unseek_locked(pool, worker);
     bool replace = !worker->lost && !pool->closing;
     if (!worker->lost)
         atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);

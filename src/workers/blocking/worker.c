@@ -17,6 +17,9 @@
 #define PREFETCH_AHEAD 4
 #define CLOCK_AGE_US   1000
 
+static errand__worker *plan_locked(errand__pool *pool, const errand__worker *worker,
+                                   bool *out_spawn) ERRAND_REQUIRES(pool->lock);
+
 static void
 run_group(errand__worker *worker)
 {
@@ -134,9 +137,9 @@ next_group(errand__worker *worker)
     may_seek = lively = worker->group.active;
     if (worker->group.active)
         errand__group_end_locked(pool, worker);
-    errand__worker_unseek_locked(worker);
+    errand__worker_unseek_locked(pool, worker);
     while (!worker->lost && !pool->closing) {
-        may_seek = may_seek && errand__worker_may_seek_locked(worker);
+        may_seek = may_seek && errand__worker_may_seek_locked(pool, worker);
         lull = lively && errand__pool_lull_locked(pool);
         if (!lull && errand__group_take_locked(pool, worker, !may_seek)) {
             roused = plan_locked(pool, worker, &spawn);
@@ -149,7 +152,7 @@ next_group(errand__worker *worker)
             ring(worker, worker->group.lease);
             errand__lock_acquire(&pool->lock);
         } else if (!lull && may_seek) {
-            errand__worker_seek_locked(worker);
+            errand__worker_seek_locked(pool, worker);
             may_seek = false;
         } else if (worker->group.lease != NULL) {
             errand__lock_release(&pool->lock);
@@ -157,9 +160,9 @@ next_group(errand__worker *worker)
             errand__lock_acquire(&pool->lock);
             may_seek = false;
         } else {
-            if (!errand__worker_sleep_locked(worker))
+            if (!errand__worker_sleep_locked(pool, worker))
                 break;
-            errand__worker_unseek_locked(worker);
+            errand__worker_unseek_locked(pool, worker);
             lively = false;
         }
     }
