@@ -58,7 +58,8 @@ typedef enum errand_order {
 typedef enum errand_times {
     /* Clocks are read once per group of jobs and per millisecond of work: start and end are off by
      * at most 1 ms + 1/10^5; what a drain's handlers submit may share the time of one of the
-     * last 16 of them. */
+     * last 16 of them.  Jobs far below a
+     * microsecond may share the reading of one of the next three of their group. */
     ERRAND_TIMES_COARSE = 0,
     ERRAND_TIMES_EXACT = 1, /* two clock reads per job */
     ERRAND_TIMES_NONE = 2   /* all three are 0 */

@@ -133,7 +133,10 @@ typedef struct errand__hands {
     errand__putter
         putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
     /* The clock: one reading per group, then the cycle counter. */
-    uint64_t base_ns, base_cycles, cycles; /* cycles: the last reading */
+    uint64_t base_ns, base_cycles;
+    uint64_t cycles, now_ns; /* the last reading, and what it means */
+    /* How many jobs in a row may share a reading: a few where each is far below a microsecond. */
+    unsigned lazy, lazy_left;
     double ns_per_cycle;
     uint64_t epoch; /* attachment epoch of the lease whose job runs */
     uint64_t destructor_panics, leaked;
@@ -142,8 +145,15 @@ void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);
 /* Reads the clock; at the start of each group, and after a millisecond. */
 void errand__hands_clock(errand__hands *hands);
-uint64_t
-errand__hands_now(const errand__hands *hands); /* ns, from the last cycles reading */
+/* Reads the cycle counter: cycles and now_ns. */
+static inline void
+errand__hands_read(errand__hands *hands)
+{
+    hands->cycles = errand__cycles();
+    hands->now_ns =
+        hands->base_ns +
+        (uint64_t)((double)(hands->cycles - hands->base_cycles) * hands->ns_per_cycle);
+}
 /* Wakes the runtime whose wake was put off; at the end of a group, before anything that may block. */
 static inline void
 errand__hands_ring(errand__hands *hands, errand__block *block)

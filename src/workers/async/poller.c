@@ -60,7 +60,7 @@ done(errand__poller *poller, errand__poll answer)
             return;
         errand__hands_drop_pending(hands, waker);
     } else if (answer == ERRAND__POLL_ENDED && poller->spans != NULL) {
-        uint64_t end = errand__hands_now(hands);
+        uint64_t end = hands->now_ns;
 
         errand__spans_count(poller->spans->run,
                             end > waker->job.t_start ? end - waker->job.t_start : 0);
@@ -90,7 +90,7 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
     errand__poll answer;
 
     hands->epoch = roster->lease->epoch;
-    hands->cycles = errand__cycles();
+    errand__hands_read(hands);
     if (waker->job.is_async) { /* set by its start */
         if (!take_pending(roster, waker))
             return false;

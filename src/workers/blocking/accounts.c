@@ -77,18 +77,25 @@ count_more(_Atomic uint64_t *counter, uint64_t amount)
                           memory_order_release); /* Pairs: cell-count */
 }
 
+static void
+count_run(errand__worker *worker, uint64_t cycles, uint64_t times)
+{
+    uint64_t ns = (uint64_t)((double)cycles * worker->hands.ns_per_cycle);
+
+    count_more(&worker->runs[bucket_of(ns)], times);
+}
+
 void
 errand__worker_account(errand__worker *worker)
 {
     errand__group *group = &worker->group;
     uint64_t at = group->position + group->next - 1;
-    double ns =
-        (double)(worker->hands.cycles - group->begin) * worker->hands.ns_per_cycle;
 
     group->started++;
     group->started_in[(at >> ERRAND__STAMP_SHIFT) -
                       (group->position >> ERRAND__STAMP_SHIFT)]++;
-    count_more(&worker->runs[bucket_of((uint64_t)ns)], 1);
+    if (!group->tiny)
+        count_run(worker, worker->hands.cycles - group->begin, 1);
 }
 
 void
@@ -109,6 +116,9 @@ errand__group_account(errand__worker *worker)
         uint64_t wait = start > stamp ? start - stamp : 0;
         count_more(&worker->waits[bucket_of(wait)], group->started_in[i]);
     }
+    if (group->tiny && group->started > 0) /* one reading for several: their mean */
+        count_run(worker, (hands->cycles - group->start) / group->started,
+                  group->started);
     if (hands->destructor_panics != 0)
         atomic_store_explicit(&worker->panics, hands->destructor_panics,
                               memory_order_release);

@@ -114,6 +114,7 @@ typedef struct errand__group {
     errand__ring *ring;
     bool active; /* between take and end */
     bool quick;  /* its jobs were expected to be short */
+    bool tiny;   /* ... far below a microsecond: several share a clock reading */
     bool stolen; /* with the lock: its rest was put back by another */
     uint32_t count, next, started;
     uint64_t serial, position;

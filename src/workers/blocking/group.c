@@ -292,6 +292,8 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
     group->active = true;
     group->stolen = false;
     group->quick = atomic_load_explicit(&queue->quick, memory_order_relaxed);
+    group->tiny = size > 1 && atomic_load_explicit(&queue->cost, memory_order_relaxed) <=
+                                  pool->per_us;
     group->next = group->started = 0;
     group->serial = ++pool->serial;
     /* Pairs: worker-progress */

@@ -20,6 +20,8 @@
 static errand__worker *plan_locked(errand__pool *pool, const errand__worker *worker,
                                    bool *out_spawn) ERRAND_REQUIRES(pool->lock);
 
+#define TINY_SHARED 3 /* jobs that share a reading with the one that takes it */
+
 static void
 run_group(errand__worker *worker)
 {
@@ -31,10 +33,11 @@ run_group(errand__worker *worker)
     if (group->next == 0) {
         ERRAND__PAUSE("group-taken");
         errand__lock_none_held();
-        hands->cycles = errand__cycles();
+        errand__hands_read(hands);
         if (hands->cycles - hands->base_cycles > CLOCK_AGE_US * worker->pool->per_us)
             errand__hands_clock(hands);
         group->start = hands->cycles;
+        hands->lazy = hands->lazy_left = group->tiny ? TINY_SHARED : 0;
         hands->epoch = group->lease->epoch;
     }
     while (group->next < group->count &&
@@ -55,6 +58,8 @@ run_group(errand__worker *worker)
         if (hands->cycles - group->start > worker->pool->group_cycles)
             break;
     }
+    if (hands->lazy > 0)
+        errand__hands_read(hands);
     atomic_store_explicit(&worker->since, 0, memory_order_relaxed);
     errand__group_account(worker);
 }

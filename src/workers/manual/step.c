@@ -48,7 +48,7 @@ count_spans(const step *self)
 {
     const errand__hands *hands = &self->poller->hands;
     uint64_t waited = hands->base_cycles - self->pick.since;
-    uint64_t end = errand__hands_now(hands), start = hands->own.t_start;
+    uint64_t end = hands->now_ns, start = hands->own.t_start;
 
     if (self->poller->spans == NULL)
         return;
