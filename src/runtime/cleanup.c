@@ -157,8 +157,7 @@ errand__cleanup_stuck(const errand_runtime *runtime, const errand__cleanup *afte
     for (; link != &runtime->cleanups; link = link->next) {
         const errand__cleanup *entry = ERRAND__CONTAINER(link, errand__cleanup, link);
 
-        if (entry->errors >= STUCK_AFTER &&
-            (after == NULL || key_before(after, entry)) &&
+        if (entry->errors >= STUCK_AFTER && (after == NULL || key_before(after, entry)) &&
             (found == NULL || key_before(entry, found)))
             found = entry;
     }

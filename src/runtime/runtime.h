@@ -33,8 +33,8 @@ typedef struct errand__cleanup {
     errand__record *record; /* until its completion was drained */
     const errand_hook_type *hook;
     void *hook_data;
-    uint64_t bound_ns; /* quarantine */
-    uint64_t due_ns;   /* next reap; UINT64_MAX = only waits for the completion */
+    uint64_t bound_ns;      /* quarantine */
+    uint64_t due_ns;        /* next reap; UINT64_MAX = only waits for the completion */
     uint32_t tries, errors; /* errors: in a row */
     char text[128];         /* of the last error */
     struct errand__cleanup *next_free;
