@@ -5,7 +5,7 @@
  * - Records may be recycled while a snapshot is taken, so it reads none: ages come from the
  *   rings' stamps and from the workers' cycle counters, identities of operations with a soft
  *   limit from a table of the place, one line per record, that the owner writes at submit.
- * - Waits are as exact as stamps (one for 8 entries, the newest of them) and the runtime's
+ * - Waits are as exact as stamps (one for 32 entries, the newest of them) and the runtime's
  *   clock; runs as the cycle counter. */
 #include "workers/blocking/blocking.h"
 

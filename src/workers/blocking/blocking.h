@@ -15,8 +15,9 @@
 #include "workers/workers.h"
 
 #define ERRAND__GROUP_MAX    64
-#define ERRAND__RANKS        3  /* high, normal, low */
-#define ERRAND__STAMP_SHIFT  3  /* one stamp for 8 entries */
+#define ERRAND__RANKS        3                            /* high, normal, low */
+#define ERRAND__STAMP_SHIFT  5                            /* one stamp for 32 entries */
+#define ERRAND__STAMPS_MOST  (ERRAND__GROUP_MAX / 32 + 1) /* that a group may meet */
 #define ERRAND__SPARE_CELLS  64 /* written-off workers that keep their cell meanwhile */
 #define ERRAND__COST_UNKNOWN UINT32_MAX /* long until measured */
 
@@ -29,7 +30,7 @@ typedef struct errand__ring {
     uint64_t *entries; /* {generation : 32 | slot : 32}; NULL = not ready */
     uint64_t capacity; /* a power of two */
     size_t mapped;
-    /* stamps: when the newest of each 8 entries was submitted, ns.
+    /* stamps: when the newest of each 32 entries was submitted, ns.
      * Writers: owner; a sweep.  Readers: workers.
      * Order:   relaxed.  Pairs: none.
      * Why:     ages and histograms, nothing hangs on them. */
@@ -119,8 +120,8 @@ typedef struct errand__group {
     uint32_t count, next, started;
     uint64_t serial, position;
     uint64_t start, begin; /* cycles: of the group, of the job */
-    uint8_t started_in[ERRAND__GROUP_MAX / 8 + 1];
-    uint64_t stamps[ERRAND__GROUP_MAX / 8 + 1];
+    uint8_t started_in[ERRAND__STAMPS_MOST];
+    uint64_t stamps[ERRAND__STAMPS_MOST];
     uint64_t entries[ERRAND__GROUP_MAX];
 } errand__group;
 

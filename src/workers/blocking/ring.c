@@ -19,7 +19,7 @@
  *   but in the moment in which a queue is being closed.
  * - On one processor each wake is a switch.  There a submit leaves waking to its flush, as long
  *   as a sleeper looks round by its timer anyway.
- * - A stamp stands for 8 entries and is written when it is 4 us old: a store in eight. */
+ * - A stamp stands for 32 entries and is written when it is 4 us old: seldom a store. */
 #include "workers/blocking/blocking.h"
 
 #define SWEEP_LEAST 1024

@@ -16,7 +16,7 @@
 #include "workers/blocking/blocking.h"
 
 #define TICK_NS    UINT64_C(1000000)
-#define TICKS_IDLE 8
+#define TICKS_IDLE 2 /* a pool is still within 5 ms */
 
 static bool one_more_helps_locked(const errand__pool *pool, const errand__queue *queue,
                                   errand__wake wake) ERRAND_REQUIRES(pool->lock);
