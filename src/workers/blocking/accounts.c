@@ -151,7 +151,7 @@ look_at_place(const errand__place *place, uint64_t now, errand_executor_snapshot
                 continue;
             uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
             uint64_t stamp = atomic_load_explicit(
-                &ring->stamps[(head & (ring->capacity - 1)) >> ERRAND__STAMP_SHIFT],
+                &ring->stamps[errand__ring_at(ring, head) >> ERRAND__STAMP_SHIFT],
                 memory_order_relaxed);
             if (stamp != 0 && stamp < now)
                 raise_to(&out->oldest_queued_ns, now - stamp);

@@ -28,7 +28,9 @@ typedef struct errand__place errand__place;
 typedef struct errand__ring {
     /* Immutable once ready. */
     uint64_t *entries; /* {generation : 32 | slot : 32}; NULL = not ready */
-    uint64_t capacity; /* a power of two */
+    uint64_t capacity; /* 2^k or 3 * 2^k, so that little of it is waste */
+    unsigned shift;    /* k */
+    bool thirds;
     size_t mapped;
     /* stamps: when the newest of each 32 entries was submitted, ns.
      * Writers: owner; a sweep.  Readers: workers.
@@ -241,6 +243,14 @@ static inline errand__place *
 errand__place_of(const errand_lease *lease)
 {
     return lease->impl;
+}
+/* Where the entry of a number stands. */
+static inline uint64_t
+errand__ring_at(const errand__ring *ring, uint64_t number)
+{
+    uint64_t low = number & ((UINT64_C(1) << ring->shift) - 1);
+
+    return ring->thirds ? (number >> ring->shift) % 3 << ring->shift | low : low;
 }
 static inline uint64_t
 errand__entry_make(uint32_t generation, uint32_t slot)

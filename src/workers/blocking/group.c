@@ -209,7 +209,7 @@ choose_ring(errand__queue *queue)
         }
         uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
         uint64_t stamp = atomic_load_explicit(
-            &ring->stamps[(head & (ring->capacity - 1)) >> ERRAND__STAMP_SHIFT],
+            &ring->stamps[errand__ring_at(ring, head) >> ERRAND__STAMP_SHIFT],
             memory_order_relaxed);
         if (lower == NULL || stamp < oldest) {
             lower = ring;
@@ -251,7 +251,7 @@ pass_stale(const errand_lease *lease, errand__ring *ring)
 {
     for (int steps = 0; steps < STALE_STEPS && errand__ring_count(ring) > 0; steps++) {
         uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-        if (errand__entry_live(lease, ring->entries[head & (ring->capacity - 1)]))
+        if (errand__entry_live(lease, ring->entries[errand__ring_at(ring, head)]))
             return;
         atomic_store_explicit(&ring->head, head + 1, memory_order_release);
         errand__ring_release_locked(ring, 0);

@@ -23,7 +23,7 @@ take_lost_locked(errand__place *place, uint64_t *entries)
             errand__ring *ring = &place->queues[lane]->rings[rank];
             uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
             while (count < LOST_BATCH && errand__ring_count(ring) > 0) {
-                entries[count++] = ring->entries[head & (ring->capacity - 1)];
+                entries[count++] = ring->entries[errand__ring_at(ring, head)];
                 atomic_store_explicit(&ring->head, ++head, memory_order_release);
             }
             errand__ring_release_locked(ring, 0);

@@ -7,7 +7,7 @@
  * - The producer publishes each entry at once with one store and takes no lock.  It overwrites
  *   what is freed; head may run ahead of that, by what groups may still put back at the front,
  *   so putting back always finds its place.
- * - A ring has room for the lease's bound and half as much again.  Live entries never exceed
+ * - A ring has room for the lease's bound and nearly half as much again.  Live entries never exceed
  *   the bound; stale ones are swept out when they pass half of what is queued (O22), so the
  *   ring seldom fills up.  If it does, groups give back what they have not begun and a sweep
  *   leaves live entries alone: then there is room.
@@ -39,30 +39,36 @@ static void sweep_locked(const errand_lease *lease, errand__ring *ring);
 
 /* ---- owner -------------------------------------------------------------------------------- */
 
-static size_t
-ring_capacity(uint32_t owed_max)
+/* The bound and some slack for stale entries. */
+static void
+ring_shape(errand__ring *ring, uint32_t owed_max)
 {
-    size_t slack = owed_max / 2 > SWEEP_LEAST ? owed_max / 2 : SWEEP_LEAST;
-    size_t capacity = 2 * SWEEP_LEAST;
+    size_t slack = owed_max / 16 * 7 > SWEEP_LEAST ? owed_max / 16 * 7 : SWEEP_LEAST;
+    size_t wanted = owed_max + slack;
+    unsigned shift = 10;
 
-    while (capacity < owed_max + slack)
-        capacity *= 2;
-    return capacity;
+    while ((size_t)3 << shift < wanted)
+        shift++;
+    ring->thirds = (size_t)2 << shift < wanted;
+    ring->shift = ring->thirds ? shift : shift + 1;
+    ring->capacity = ring->room = (size_t)(ring->thirds ? 3 : 1) << ring->shift;
 }
 
 static bool
 ring_map(errand__ring *ring, uint32_t owed_max)
 {
-    size_t capacity = ring_capacity(owed_max);
-    size_t stamps = capacity >> ERRAND__STAMP_SHIFT;
-    size_t size = (capacity + stamps) * sizeof(uint64_t);
+    size_t capacity, stamps, size;
+
+    ring_shape(ring, owed_max);
+    capacity = ring->capacity;
+    stamps = capacity >> ERRAND__STAMP_SHIFT;
+    size = (capacity + stamps) * sizeof(uint64_t);
     uint64_t *entries = errand__mem_map(size);
 
     if (entries == NULL)
         return false;
     ring->entries = entries;
     ring->stamps = (_Atomic uint64_t *)(void *)(entries + capacity);
-    ring->capacity = ring->room = capacity;
     ring->mapped = size;
     return true;
 }
@@ -125,12 +131,12 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
     unsigned rank = rank_of[record->priority];
     errand__ring *ring = &queue->rings[rank];
     uint64_t tail = ring->next;
-    uint64_t at = tail & (ring->capacity - 1);
+    uint64_t at = errand__ring_at(ring, tail);
 
     if (__builtin_expect(tail == ring->room, 0))
         make_room(place->pool, lease, ring);
     if (at % ENTRIES_IN_LINE == 0) /* workers read these lines the last time round */
-        errand__prefetch_own(&ring->entries[(at + AHEAD) & (ring->capacity - 1)]);
+        errand__prefetch_own(&ring->entries[errand__ring_at(ring, tail + AHEAD)]);
     ring->entries[at] = errand__entry_make(generation, record->slot);
     if (!lease->is_virtual &&
         (at % STAMPED == 0 || record->t_submit - ring->stamp > STAMP_NS)) {
@@ -272,17 +278,19 @@ sweep_locked(const errand_lease *lease, errand__ring *ring)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    uint64_t mask = ring->capacity - 1, to = tail;
+    uint64_t to = tail;
 
     for (uint64_t from = tail; from != head;) {
-        uint64_t entry = ring->entries[--from & mask];
+        uint64_t entry = ring->entries[errand__ring_at(ring, --from)];
         if (!errand__entry_live(lease, entry))
             continue;
-        ring->entries[--to & mask] = entry;
+        ring->entries[errand__ring_at(ring, --to)] = entry;
         uint64_t stamp = atomic_load_explicit(
-            &ring->stamps[(from & mask) >> ERRAND__STAMP_SHIFT], memory_order_relaxed);
-        atomic_store_explicit(&ring->stamps[(to & mask) >> ERRAND__STAMP_SHIFT], stamp,
-                              memory_order_relaxed);
+            &ring->stamps[errand__ring_at(ring, from) >> ERRAND__STAMP_SHIFT],
+            memory_order_relaxed);
+        atomic_store_explicit(
+            &ring->stamps[errand__ring_at(ring, to) >> ERRAND__STAMP_SHIFT], stamp,
+            memory_order_relaxed);
     }
     ring->stale = 0;
     publish_head(ring, to);
@@ -292,18 +300,18 @@ void
 errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    uint64_t mask = ring->capacity - 1;
 
     group->ring = ring;
     group->position = head;
     group->count = count;
     for (uint32_t i = 0; i < count; i++)
-        group->entries[i] = ring->entries[(head + i) & mask];
+        group->entries[i] = ring->entries[errand__ring_at(ring, head + i)];
     for (uint64_t block = head >> ERRAND__STAMP_SHIFT;
          block <= (head + count - 1) >> ERRAND__STAMP_SHIFT; block++) {
         uint64_t i = block - (head >> ERRAND__STAMP_SHIFT);
         group->stamps[i] = atomic_load_explicit(
-            &ring->stamps[((block << ERRAND__STAMP_SHIFT) & mask) >> ERRAND__STAMP_SHIFT],
+            &ring->stamps[errand__ring_at(ring, block << ERRAND__STAMP_SHIFT) >>
+                          ERRAND__STAMP_SHIFT],
             memory_order_relaxed);
         group->started_in[i] = 0;
     }
@@ -317,7 +325,7 @@ errand__ring_return_locked(errand__ring *ring, const uint64_t *entries, uint32_t
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
     while (count > 0)
-        ring->entries[--head & (ring->capacity - 1)] = entries[--count];
+        ring->entries[errand__ring_at(ring, --head)] = entries[--count];
     atomic_store_explicit(&ring->head, head, memory_order_release);
 }
 

@@ -102,7 +102,7 @@ has_come(const errand__ring *ring, uint64_t seen)
     /* Pairs: ring-tail */
     if (atomic_load_explicit(&ring->tail, memory_order_acquire) == seen)
         return false;
-    at = seen & (ring->capacity - 1);
+    at = errand__ring_at(ring, seen);
     __builtin_prefetch(&ring->entries[at]);
     __builtin_prefetch(&ring->stamps[at >> ERRAND__STAMP_SHIFT]);
     return true;
