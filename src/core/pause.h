@@ -8,6 +8,7 @@
  *   "settle"        the winner of the move to settled is about to put
  *   "put"           a node is about to be pushed
  *   "park"          the runtime's thread is about to say that it parks
+ *   "arm"           it is about to arm the descriptor
  *   "submit-checked", "submit-counted", "submit-armed", "submit-handed"   steps of a submit
  *   "worker-sleep"  a worker is about to register as sleeping
  *   "group-taken"   a worker took a group

@@ -44,7 +44,7 @@ errand_job_trace_id(const errand_job *job)
 {
     if (!job_given(job, __func__))
         return 0;
-    return job->record->extra != NULL ? errand__record_label(job->record)->trace_id : 0;
+    return job->record->extra != NULL ? job->record->extra->trace_id : 0;
 }
 
 errand_identity
@@ -116,14 +116,18 @@ errand_status
 errand_job_work(errand_job *job, uint64_t amount)
 {
     errand__extra *extra;
-    uint64_t done;
+    uint64_t done, sum;
 
     ERRAND_REQUIRE_ARG(job != NULL, ERRAND_EINVAL, "the job is NULL");
     extra = job->record->extra;
     if (extra == NULL || extra->work_max == 0)
         return ERRAND_OK;
-    done = atomic_fetch_add_explicit(&extra->work_done, amount, memory_order_relaxed);
-    if (done + amount >= done && done + amount <= extra->work_max)
+    done = atomic_load_explicit(&extra->work_done, memory_order_relaxed);
+    do
+        sum = amount > UINT64_MAX - done ? UINT64_MAX : done + amount; /* never round */
+    while (!atomic_compare_exchange_weak_explicit(
+        &extra->work_done, &done, sum, memory_order_relaxed, memory_order_relaxed));
+    if (sum <= extra->work_max)
         return ERRAND_OK;
     errand__post_record(job->block, job->record, job->generation,
                         0); /* start the grace */

@@ -77,9 +77,9 @@ errand__inbox_ring(errand__block *block)
 
     atomic_fetch_add_explicit(&block->bell, 1, memory_order_release); /* Pairs: bell */
     errand__futex_wake(&block->bell, 1);
-    if (atomic_compare_exchange_strong_explicit(&block->head, &head, ERRAND__INBOX_EMPTY,
-                                                memory_order_acq_rel,
-                                                memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(
+            &block->head, &head, ERRAND__INBOX_EMPTY, memory_order_seq_cst,
+            memory_order_seq_cst)) /* Pairs: interrupted */
         write_fd(block->wake_fd);
 }
 
@@ -346,12 +346,17 @@ errand__inbox_arm(errand__block *block)
     }
     if (head == ERRAND__INBOX_ARMED)
         return;
+    ERRAND__PAUSE("arm");
     if (head == ERRAND__INBOX_EMPTY && atomic_compare_exchange_strong_explicit(
                                            &block->head, &head, ERRAND__INBOX_ARMED,
-                                           memory_order_acq_rel, memory_order_acquire))
+                                           memory_order_seq_cst, memory_order_acquire)) {
         block->fd_armed = true;
-    else
+        if (atomic_load_explicit(&block->interrupted, memory_order_seq_cst) !=
+            0) /* Pairs: interrupted.  It came before ARMED was there to be seen. */
+            errand__inbox_signal(block);
+    } else {
         make_readable(block); /* something came meanwhile */
+    }
 }
 
 void

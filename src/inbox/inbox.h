@@ -58,8 +58,9 @@ typedef struct errand__block {
      * Pairs: bell.  Why: the owner must see what was rung for. */
     _Alignas(ERRAND_LINE) atomic_uint bell;
     /* interrupted: errand_interrupt was called.  Writers: any thread, signal handlers; the owner
-     * clears it.  Readers: the owner.  Order: release, acquire.  Pairs: interrupted.
-     * Why: what was done before the call is seen by the drive that heeds it. */
+     * clears it.  Readers: the owner.  Order: release, acquire; with head, where the descriptor is
+     * armed, sequentially consistent.  Pairs: interrupted.  Why: what was done before the call is
+     * seen by the drive that heeds it; and of a call and an arming at one time, one sees the other. */
     atomic_uint interrupted;
     /* foreign: 0, 1 while foreign_name is written, 2 once it is: the first thread that posted into a
      * seeded run.  Writers: posters.  Readers: the owner.  Order: acquire-release.

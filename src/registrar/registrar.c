@@ -177,8 +177,6 @@ errand__registrar_find(const errand__registrar *registrar,
     return record;
 }
 
-errand__extra errand__label_only;
-
 errand__extra *
 errand__extra_take(errand__registrar *registrar)
 {
@@ -187,15 +185,13 @@ errand__extra_take(errand__registrar *registrar)
     if (extra == NULL)
         return errand__mem_alloc(NULL, sizeof *extra);
     registrar->free_extras = extra->next_free;
-    *extra = (errand__extra){.deadline_ns = 0};
+    *extra = (errand__extra){.name = NULL};
     return extra;
 }
 
 void
 errand__extra_give(errand__registrar *registrar, errand__extra *extra)
 {
-    if (extra == &errand__label_only)
-        return;
     extra->next_free = registrar->free_extras;
     registrar->free_extras = extra;
 }

@@ -337,6 +337,7 @@ errand_cancel_later(errand_runtime *runtime, const errand_identity *identity)
         return ERRAND_EUNKNOWN;
     record->owner_flags |= ERRAND__OWN_LATER;
     runtime->later++;
+    errand__fd_news(runtime);
     return ERRAND_OK;
 }
 
@@ -357,6 +358,7 @@ errand_abandon_later(errand_submission *take_submission)
     record->owner_flags |= ERRAND__OWN_LATER | ERRAND__OWN_ABANDON;
     record->phase = ERRAND__PHASE_DOOMED;
     ((errand_runtime *)errand__record_owner(record))->later++;
+    errand__fd_news(errand__record_owner(record));
     *take_submission = (errand_submission){NULL, 0};
     return ERRAND_OK;
 }

@@ -137,7 +137,9 @@ errand__cleanup_visit(errand_runtime *runtime)
     for (uint32_t i = 0; i < entry->tries && delay < LAST_NS; i++)
         delay *= 2;
     entry->tries++;
-    entry->due_ns = now + (delay < LAST_NS ? delay : LAST_NS);
+    /* From its end on: a hook that takes longer than its delay is not due again at once. */
+    entry->due_ns = errand__time_add(errand__runtime_time(runtime),
+                                     delay < LAST_NS ? delay : LAST_NS);
     return true;
 }
 

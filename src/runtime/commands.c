@@ -124,7 +124,7 @@ errand_interrupt(errand_inbox *inbox)
     if (inbox == NULL || inbox->fork_epoch != errand__fork_epoch())
         return;
     atomic_store_explicit(&inbox->block->interrupted, 1,
-                          memory_order_release); /* Pairs: interrupted */
+                          memory_order_seq_cst); /* Pairs: interrupted */
     errand__inbox_ring(inbox->block);
 }
 

@@ -33,7 +33,6 @@ static void
 fill_times(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
     const errand__extra *extra = record->extra;
-    const errand__label *label = errand__record_label(record);
 
     completion->t_submit_ns = record->t_submit;
     if (runtime->config.times == ERRAND_TIMES_NONE)
@@ -43,9 +42,9 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         completion->t_end_ns = runtime->scheduler.now;
         if (completion->t_start_ns > completion->t_end_ns)
             completion->t_start_ns = completion->t_end_ns;
-    } else if (runtime->config.times == ERRAND_TIMES_EXACT && label->t_end != 0) {
-        completion->t_start_ns = label->t_start;
-        completion->t_end_ns = label->t_end;
+    } else if (runtime->config.times == ERRAND_TIMES_EXACT && extra->t_end != 0) {
+        completion->t_start_ns = extra->t_start;
+        completion->t_end_ns = extra->t_end;
     } else if (record->times != 0) {
         errand__times_unpack(record->times, runtime->block->epoch_ns, record->t_submit,
                              &completion->t_start_ns, &completion->t_end_ns);
@@ -64,8 +63,7 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
 static void
 fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
-    completion->trace_id =
-        record->extra != NULL ? errand__record_label(record)->trace_id : 0;
+    completion->trace_id = record->extra != NULL ? record->extra->trace_id : 0;
     completion->job_code = completion->sys_errno = completion->signal_number = 0;
     completion->system_call = NULL;
     runtime->hand_rest = record->extra != NULL || completion->code != ERRAND_CODE_NONE;
@@ -148,6 +146,35 @@ decode(errand_runtime *runtime, errand__record *record, errand_completion *compl
     return call.verdict;
 }
 
+static void
+drop_value(void *arg)
+{
+    errand_verdict *verdict = arg;
+
+    verdict->drop(verdict->value);
+}
+
+/* Readied first: the decoder may cancel or abort the task that waits, which then finds the wait as
+ * it is after a delivery.  A value that nobody will be resumed with is dropped here. */
+static void
+decode_for(errand_runtime *runtime, errand__record *record, errand__resume *resume)
+{
+    errand_verdict verdict;
+    char text[64];
+    bool kept;
+
+    resume->decoding = true;
+    verdict = decode(runtime, record, &runtime->hand_completion);
+    kept = runtime->hand_resume == resume; /* else its task was aborted, and it is gone */
+    if (kept)
+        resume->decoding = false;
+    if (kept && resume->completed)
+        resume->verdict = verdict;
+    else if (verdict.drop != NULL && verdict.value != NULL)
+        errand__leak_count(runtime,
+                           errand__contained(drop_value, &verdict, text, sizeof text));
+}
+
 /* Who is told?  Counts resumed, late or reaped; sets hand_resume for an active wait. */
 static void
 route(errand_runtime *runtime, errand__record *record)
@@ -161,8 +188,9 @@ route(errand_runtime *runtime, errand__record *record)
     if (resume != NULL) {
         errand__count(&runtime->resumed);
         runtime->hand_resume = resume;
+        errand__wait_complete(runtime, resume);
         if (completion->outcome != ERRAND_CANCELLED) {
-            resume->verdict = decode(runtime, record, completion);
+            decode_for(runtime, record, resume);
         } else { /* hand_finish drops the decoder unused */
             resume->verdict.status =
                 record->decoder == NULL ? ERRAND_OK : ERRAND_ECANCELLED;
@@ -170,7 +198,6 @@ route(errand_runtime *runtime, errand__record *record)
                 resume->reason = runtime->closing ? ERRAND_REASON_SHUTDOWN
                                                   : ERRAND_REASON_RESOURCE_LOST;
         }
-        errand__wait_complete(runtime, resume);
         return;
     }
     if (record->wait_state != ERRAND__WAIT_ENDED) { /* errand_drain's handler alone */
@@ -304,10 +331,10 @@ hand_over(errand_runtime *runtime)
     errand__resume *resume = runtime->hand_resume;
 
     runtime->hand_resume = NULL;
-    if (resume->record != NULL) { /* its decoder was left and told nothing */
+    if (resume->decoding) { /* its decoder was left and told nothing */
+        resume->decoding = false;
         fail_decoding(runtime, &runtime->hand_completion, "was left", "");
         resume->verdict = (errand_verdict){.status = ERRAND_EDECODE};
-        errand__wait_complete(runtime, resume);
     }
     resume->completion = runtime->hand_completion;
     runtime->hand_completion.payload = (errand_payload){.data = NULL};

@@ -117,7 +117,7 @@ drain_begin(errand_runtime *runtime)
     if (runtime->later != 0)
         errand__later_run(runtime);
     if (runtime->deadlines.count != 0)
-        errand__deadlines_fire(runtime, SIZE_MAX);
+        errand__deadlines_fire(runtime, runtime->deadlines.count);
     errand__collect(runtime);
 }
 

@@ -120,7 +120,9 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
     runtime->frame = errand__frame_innermost();
     errand__scheduler_time(scheduler);
     turn->registration = scheduler->registrations;
-    errand__visit_finish(runtime); /* what an unwind left */
+    if (turn->unlimited && turn->cleanups > runtime->cleanup_count)
+        turn->cleanups = (uint32_t)runtime->cleanup_count; /* each once */
+    errand__visit_finish(runtime);                         /* what an unwind left */
     errand__hand_finish(runtime);
     errand__tasks_resume_work(runtime);
     if (runtime->follow_first != 0)

@@ -87,7 +87,23 @@ errand_park(errand_runtime *runtime, uint64_t deadline_ns)
         if (until <= now)
             break;
     }
+    errand__fd_news(runtime);
     return ERRAND_OK;
+}
+
+void
+errand__park_news(errand_runtime *runtime)
+{
+    if (!buffered(runtime))
+        (void)sleep_at_most(runtime, UINT64_MAX);
+}
+
+void
+errand__fd_news(errand_runtime *runtime)
+{
+    if (runtime->fd_wanted && !runtime->draining && !runtime->driving &&
+        buffered(runtime))
+        errand__inbox_signal(runtime->block);
 }
 
 void
@@ -128,21 +144,27 @@ errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
     ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
                        "a job may not wait for a lease's room");
     for (;;) {
-        uint64_t now;
+        const errand__heap_entry *first = errand__heap_first(&runtime->deadlines);
+        uint64_t now, until = deadline_ns;
 
         if (lease->closed)
             return errand__misuse(ERRAND_ECLOSED, __func__, "the lease was shut");
-        if (lease->owed < lease->owed_max || buffered(runtime))
+        if (lease->owed < lease->owed_max || buffered(runtime)) {
+            errand__fd_news(runtime);
             return ERRAND_OK;
+        }
         now = errand__runtime_time(runtime);
         if (deadline_ns <= now)
             return ERRAND_ETIMEOUT;
+        if (first != NULL && first->major < until)
+            until = first->major;
+        if (until <= now)
+            return ERRAND_OK; /* a drain has a deadline to fire, and that makes room */
         if (errand__seeded(runtime)) {
             errand__order_advance(runtime, deadline_ns);
             return ERRAND_OK; /* something is due now, or the deadline passed */
         }
         errand__flush_all(runtime); /* inside a handler */
-        sleep_at_most(runtime,
-                      deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now);
+        sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now);
     }
 }

@@ -233,6 +233,7 @@ errand_runtime_unwound(errand_runtime *runtime)
     errand__visit_finish(runtime);
     runtime->draining = runtime->driving = false;
     errand__flush_all(runtime);
+    errand__fd_news(runtime);
     return ERRAND_OK;
 }
 
@@ -253,6 +254,7 @@ errand__calls_end(errand_runtime *runtime, bool begun)
         return;
     runtime->draining = false;
     errand__flush_all(runtime);
+    errand__fd_news(runtime);
 }
 
 uint64_t

@@ -20,6 +20,7 @@ typedef struct errand__resume {
     errand_task *task;
     errand_reason reason; /* of a cancel */
     bool completed;       /* completion and verdict count */
+    bool decoding;        /* its decoder is being called, or was left */
     errand_completion completion;
     errand_verdict verdict;
     errand__failure *failure; /* keeps completion.message alive */
@@ -231,6 +232,10 @@ void errand__follows_run(errand_runtime *runtime);
 void errand__command_run(errand_runtime *runtime, errand_command *command);
 /* Keeps the wake descriptor's promise at the end of a drain or turn (fd_wanted). */
 void errand__fd_update(errand_runtime *runtime);
+/* The same for what became buffered outside of them: by a call, a park or an unwind. */
+void errand__fd_news(errand_runtime *runtime);
+/* Sleeps until something comes, whatever the clock says (a test clock stands still meanwhile). */
+void errand__park_news(errand_runtime *runtime);
 /* One audit step for the completion in hand (order_runtime.c). */
 void errand__completion_audit(errand_runtime *runtime, errand__record *record);
 /* One completion, of a record that is not in the chain any more. */

@@ -18,7 +18,7 @@ take_news(errand_runtime *runtime, errand_shutdown_mode mode)
     bool any = false;
 
     errand__hand_finish(runtime);
-    errand__deadlines_fire(runtime, SIZE_MAX);
+    errand__deadlines_fire(runtime, runtime->deadlines.count);
     errand__collect(runtime);
     while (errand__deliver_next(runtime, fn, runtime->config.held_on_completion_arg) !=
            ERRAND__ITEM_NONE)
@@ -30,7 +30,7 @@ take_news(errand_runtime *runtime, errand_shutdown_mode mode)
 static void
 keep_news(errand_runtime *runtime)
 {
-    errand__deadlines_fire(runtime, SIZE_MAX);
+    errand__deadlines_fire(runtime, runtime->deadlines.count);
     errand__collect(runtime);
 }
 
@@ -263,11 +263,30 @@ drop_follows(errand_runtime *runtime)
     }
 }
 
-/* Closes the inbox; what had been put is still delivered, posts are dropped. */
+/* A posted node was left: there is nobody to cancel for any more. */
+static void
+drop_posted(errand_runtime *runtime, errand__record *record)
+{
+    atomic_fetch_and_explicit(&record->control,
+                              ~(ERRAND__FLAG_POSTED | ERRAND__FLAG_ASKED),
+                              memory_order_acq_rel); /* Pairs: control-post */
+    if (record->phase == ERRAND__PHASE_LINGER)
+        errand__registrar_recycle(&runtime->registrar, record);
+}
+
+/* Closes the inbox; what had been put is still delivered, posts are dropped.  From the close on
+ * the extra of an operation that is out is its worker's, which frees it when its put is refused:
+ * no deadline stands in it any more, and no call reaches it. */
 static void
 close_inbox(errand_runtime *runtime, errand_report *report)
 {
-    uintptr_t link = errand__inbox_close(runtime->block);
+    errand__heap_entry *first;
+    uintptr_t link;
+
+    while ((first = errand__heap_first(&runtime->deadlines)) != NULL)
+        errand__heap_remove(&runtime->deadlines, first);
+    runtime->closed = true;
+    link = errand__inbox_close(runtime->block);
 
     while (link != 0) {
         uintptr_t next = *errand__node_next(link);
@@ -282,6 +301,8 @@ close_inbox(errand_runtime *runtime, errand_report *report)
             report->posts_dropped++;
             if (drop != NULL)
                 drop(arg);
+        } else if (errand__node_tag(link) == ERRAND__NODE_POSTED) {
+            drop_posted(runtime, object);
         } else {
             runtime->pending = link;
             *errand__node_next(link) = 0;
@@ -377,17 +398,17 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     abandon_unarmed(runtime);
     forget_ready(runtime, &runtime->scheduler.ready);
     forget_ready(runtime, &runtime->scheduler.pass);
-    while (errand__cleanup_visit(runtime))
-        continue;
+    for (size_t left = runtime->cleanup_count; left > 0; left--) /* each once */
+        if (!errand__cleanup_visit(runtime))
+            break;
     report.entries = runtime->cleanup_count;
     close_inbox(runtime, &report);
     outstanding = count_outstanding(runtime, &report);
     errand__runtime_account(runtime, &report.accounts);
-    report.accounts.running -=
-        report.undeliverable; /* counted undeliverable from here on */
+    /* Each that was not drained is counted undeliverable, wherever its body or its put is now. */
+    report.accounts.queued = report.accounts.running = report.accounts.undrained = 0;
     report.running = report.undeliverable;
     report.clean = is_clean(&report);
-    runtime->closed = true;
     errand__block_close_account(runtime->block, outstanding);
     free_all(runtime);
     if (out_report != NULL)

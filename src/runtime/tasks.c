@@ -56,6 +56,8 @@ errand_spawn(errand_runtime *runtime, const errand_task_id *parent,
     status = errand__task_spawn(&runtime->scheduler, above, runtime->key, spec, &task);
     if (status == ERRAND_OK && out_id != NULL)
         *out_id = errand__task_id(task);
+    if (status == ERRAND_OK)
+        errand__fd_news(runtime);
     return status;
 }
 
@@ -130,6 +132,7 @@ errand_task_wake(errand_runtime *runtime, const errand_task_id *id)
         errand__task_ready(task, ERRAND_WHY_WOKEN);
     else
         task->token = true;
+    errand__fd_news(runtime);
     return ERRAND_OK;
 }
 

@@ -58,9 +58,9 @@ errand_testing_deliver(errand_runtime *runtime, const errand_identity *identity,
                                              .payload = payload,
                                              .operation = errand__record_name(record),
                                              .message = ""};
+    errand__wait_complete(runtime, resume);
     calling = errand__calls_begin(runtime);
     errand__leak_count(runtime, errand__record_drop_decoder(record));
     errand__calls_end(runtime, calling);
-    errand__wait_complete(runtime, resume);
     return ERRAND_OK;
 }
