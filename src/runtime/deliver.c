@@ -289,7 +289,7 @@ finish_record(errand_runtime *runtime, errand__record *record)
     runtime->hand = NULL;
     runtime->hand_live = runtime->hand_dropped = false;
     if (record->extra != NULL)
-        errand_waker_abandon(&record->extra->waker);
+        errand__waker_renew(&record->extra->waker);
     errand__registrar_recycle(&runtime->registrar, record);
 }
 
