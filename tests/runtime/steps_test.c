@@ -12,11 +12,12 @@ static const char *const steps[] = {"submit-checked", "submit-counted", "submit-
                                     "submit-handed"};
 enum { STEPS = 4 };
 
+static pthread_t owner; /* set before there is any other thread */
+
 typedef struct intruder {
     test_world *world;
     errand_inbox *inbox;
     errand_identity identity;
-    pthread_t owner;
     const char *step;
     unsigned reached;
     errand_snapshot runtime, lease;
@@ -46,7 +47,7 @@ at_step(void *arg, const char *place)
     intruder *self = arg;
     pthread_t thread;
 
-    if (!pthread_equal(pthread_self(), self->owner) || strcmp(place, self->step) != 0)
+    if (!pthread_equal(pthread_self(), owner) || strcmp(place, self->step) != 0)
         return;
     self->reached++;
     if (pthread_create(&thread, NULL, intrude, self) != 0 ||
@@ -70,7 +71,6 @@ submit_intruded(test_world *world, counted *work, int step, bool post, intruder 
     counted_await(work);
     *self = (intruder){.world = world,
                        .identity = work->identity,
-                       .owner = pthread_self(),
                        .step = steps[step]};
     if (post)
         assert_int_equal(errand_inbox_open(world->runtime, &self->inbox), ERRAND_OK);
@@ -192,7 +192,6 @@ a_refused_submit_reaches_no_step(void **state)
 
 typedef struct stop {
     test_gate gate;
-    pthread_t owner;
     const char *place;
 } stop;
 
@@ -201,7 +200,7 @@ stop_worker(void *arg, const char *place)
 {
     stop *self = arg;
 
-    if (!pthread_equal(pthread_self(), self->owner) && strcmp(place, self->place) == 0)
+    if (!pthread_equal(pthread_self(), owner) && strcmp(place, self->place) == 0)
         gate_wait(&self->gate);
 }
 
@@ -209,7 +208,7 @@ static void
 cancel_at(test_world *world, const char *place, errand_cancel_answer expected)
 {
     counted work = {.no_payload = true};
-    stop self = {.owner = pthread_self(), .place = place};
+    stop self = {.place = place};
 
     gate_init(&self.gate, place);
     errand_testing_pause(stop_worker, &self);
@@ -267,5 +266,6 @@ main(void)
         WITH_WORLD(a_refused_submit_reaches_no_step),
         WITH_WORLD(a_cancel_on_the_way_to_the_put_meets_one_end),
     };
+    owner = pthread_self();
     return test_group("runtime/steps", tests, NULL, NULL);
 }
