@@ -65,7 +65,8 @@ typedef enum errand_times {
 enum {                                /* errand_runtime_config.flags */
        ERRAND_RUNTIME_REFUSE_FOREIGN = 1, /* seeded orders: posts from other threads answer
                                            * EREPRODUCE instead of marking the run */
-       ERRAND_RUNTIME_TEST_CLOCK = 2      /* the clock moves only by errand_testing_clock */
+       ERRAND_RUNTIME_TEST_CLOCK = 2      /* the clock moves only by errand_testing_clock; bodies
+                                           * start and end when their completion is drained */
 };
 
 struct errand_completion;
