@@ -288,11 +288,13 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
 
 /* ---- 4. Out ------------------------------------------------------------------------------------- */
 
-/* errand_submit: the point of admission.  Never blocks, never allocates.
+/* errand_submit: the point of admission.  Never blocks.  Allocates nothing, but for a queue when a
+ * lane and priority of the lease are used for the first time.
  * Thread: [owner].   Consumes: *take_submission on success; refused, it stays valid.
  * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work) ·
  *   ENOTHREAD · ESPENT · EFOREIGN (a lease of another runtime) · ECANCELLED (cancelled before) ·
- *   ETHREAD. */
+ *   EINVAL (the executor has no such lane) · EUNSUPPORTED (it does not run this class) ·
+ *   ENOMEM (of that first time) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_submit(errand_lease *lease,
                                                        errand_submission *take_submission);
 /* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the rest are
