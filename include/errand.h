@@ -69,7 +69,8 @@ enum { /* errand_runtime_config.flags */
        ERRAND_RUNTIME_REFUSE_FOREIGN =
            1,                        /* seeded orders: posts from other threads answer
                                            * EREPRODUCE instead of marking the run */
-       ERRAND_RUNTIME_TEST_CLOCK = 2 /* the clock moves only by errand_testing_clock */
+       ERRAND_RUNTIME_TEST_CLOCK = 2      /* the clock moves only by errand_testing_clock; bodies
+                                           * start and end when their completion is drained */
 };
 
 struct errand_completion;
@@ -299,13 +300,15 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
 
 /* ---- 4. Out ------------------------------------------------------------------------------------- */
 
-/* errand_submit: the point of admission.  Never blocks, never allocates.
+/* errand_submit: the point of admission.  Never blocks.  Allocates nothing, but for a queue when a
+ * lane and priority of the lease are used for the first time.
  * Thread: [owner].   Consumes: *take_submission on success; refused, it stays valid.
  * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work) ·
  *   ENOTHREAD · ESPENT · EFOREIGN (a lease of another runtime) · ECANCELLED (cancelled before) ·
- *   ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status
-errand_submit(errand_lease *lease, errand_submission *take_submission);
+ *   EINVAL (the executor has no such lane) · EUNSUPPORTED (it does not run this class) ·
+ *   ENOMEM (of that first time) · ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_submit(errand_lease *lease,
+                                                       errand_submission *take_submission);
 /* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the rest are
  * untouched; the status is the first refusal's, or OK.  *out_accepted is always written.
  * Thread: [owner].   Errors: those of errand_submit. */

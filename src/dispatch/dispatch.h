@@ -204,6 +204,8 @@ struct errand_waker {
     errand_job job;            /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
+/* Its job has ended: makes it as new if nobody else holds it, else gives it up (*take_waker = NULL). */
+void errand__waker_renew(struct errand_waker **take_waker);
 
 /* ---- prepare and bind ----------------------------------------------------------------------------- */
 /* Every rule of errand_prepare's documentation; OK or EINVAL with text. */

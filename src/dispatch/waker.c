@@ -3,7 +3,10 @@
  *
  * A waker is counted on its own, so that it may outlive job, runtime and executor.  Its state
  * goes quiet -> woken by whoever wakes first (that one queues it), back to quiet by the executor
- * just before it polls, and to dead at the job's end, after which a wake does nothing. */
+ * just before it polls, and to dead at the job's end, after which a wake does nothing.
+ *
+ * One that nobody else holds at its job's end stays with the extra, for the next async job. */
+#include <string.h>
 #include "dispatch/dispatch.h"
 
 errand_waker *
@@ -15,6 +18,23 @@ errand__waker_create(void)
         atomic_store_explicit(&waker->refs, 1,
                               memory_order_relaxed); /* Pairs: waker-refs */
     return waker;
+}
+
+void
+errand__waker_renew(errand_waker **take_waker)
+{
+    errand_waker *waker = *take_waker;
+
+    if (waker == NULL)
+        return;
+    if (atomic_load_explicit(&waker->refs, memory_order_acquire) != 1) {
+        errand_waker_abandon(take_waker); /* Pairs: waker-refs */
+        return;
+    }
+    if (waker->forget != NULL)
+        waker->forget(waker->port);
+    memset(waker, 0, sizeof *waker);
+    atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
 }
 
 errand_waker *

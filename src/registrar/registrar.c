@@ -185,7 +185,7 @@ errand__extra_take(errand__registrar *registrar)
     if (extra == NULL)
         return errand__mem_alloc(NULL, sizeof *extra);
     registrar->free_extras = extra->next_free;
-    *extra = (errand__extra){.name = NULL};
+    *extra = (errand__extra){.waker = extra->waker};
     return extra;
 }
 

@@ -85,7 +85,7 @@ typedef struct errand__extra {
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
-    struct errand_waker *waker;          /* async: a counted reference */
+    struct errand_waker *waker;          /* async: a counted reference; else one for later */
     uint64_t key, begin, due, tie, fate; /* seeded orders */
     uint32_t slot;                       /* seeded orders: its record's */
     errand__heap_entry due_entry;        /* seeded orders: in the due heap */
@@ -225,7 +225,8 @@ errand__record_identity(uint64_t runtime_id, const errand__record *record)
                                 record->operation, record->kind,    record->slot};
     return identity;
 }
-/* An extra, zeroed; from the free list or the allocator.  NULL = no memory. */
+/* An extra, zeroed but for the waker that it was given back with; from the free list or the
+ * allocator.  NULL = no memory. */
 errand__extra *errand__extra_take(errand__registrar *registrar);
 void errand__extra_give(errand__registrar *registrar, errand__extra *extra);
 

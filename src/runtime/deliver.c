@@ -42,6 +42,8 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         completion->t_end_ns = runtime->scheduler.now;
         if (completion->t_start_ns > completion->t_end_ns)
             completion->t_start_ns = completion->t_end_ns;
+    } else if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0) {
+        completion->t_start_ns = completion->t_end_ns = errand__runtime_time(runtime);
     } else if (runtime->config.times == ERRAND_TIMES_EXACT && extra->t_end != 0) {
         completion->t_start_ns = extra->t_start;
         completion->t_end_ns = extra->t_end;
@@ -320,7 +322,7 @@ finish_record(errand_runtime *runtime, errand__record *record)
     runtime->hand = NULL;
     runtime->hand_live = runtime->hand_dropped = false;
     if (record->extra != NULL)
-        errand_waker_abandon(&record->extra->waker);
+        errand__waker_renew(&record->extra->waker);
     errand__registrar_recycle(&runtime->registrar, record);
 }
 

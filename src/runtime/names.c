@@ -151,7 +151,7 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
          errand__order_reserve(&runtime->scheduler,
                                (size_t)runtime->registrar.live + 1)) &&
         (spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC ||
-         (extra->waker = errand__waker_create()) != NULL))
+         extra->waker != NULL || (extra->waker = errand__waker_create()) != NULL))
         return ERRAND_OK;
     errand__extra_give(&runtime->registrar, extra);
     *out_extra = NULL;
@@ -297,7 +297,7 @@ errand__record_abandon(errand_runtime *runtime, errand__record *record)
         record->owner_flags = 0;
     }
     if (record->extra != NULL)
-        errand_waker_abandon(&record->extra->waker);
+        errand__waker_renew(&record->extra->waker);
     errand__registrar_recycle(&runtime->registrar, record);
 }
 

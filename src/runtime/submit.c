@@ -243,14 +243,10 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
     if (status == ERRAND_OK) {
         errand__record_fill(record, spec, extra);
         status = make_ready(lease, record);
-        if (status != ERRAND_OK) {
-            if (extra != NULL)
-                errand_waker_abandon(&extra->waker);
+        if (status != ERRAND_OK)
             errand__registrar_recycle(&runtime->registrar,
                                       record); /* extra goes with it */
-        }
     } else if (extra != NULL) {
-        errand_waker_abandon(&extra->waker);
         errand__extra_give(&runtime->registrar, extra);
     }
     if (status != ERRAND_OK)

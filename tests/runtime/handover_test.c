@@ -79,9 +79,10 @@ only_the_job_goes_to_a_worker(void **state)
 
 /* ---- the order at the end ---------------------------------------------------------------------------- */
 
+static pthread_t owner; /* set before there is any other thread */
+
 typedef struct watcher {
     counted *work;
-    pthread_t owner;
     test_gate gate;
     unsigned settles, puts, early; /* early: something was destroyed before the put */
 } watcher;
@@ -103,7 +104,7 @@ watch_the_worker(void *arg, const char *place)
     watcher *self = arg;
     bool settles = strcmp(place, "settle") == 0;
 
-    if (pthread_equal(pthread_self(), self->owner) ||
+    if (pthread_equal(pthread_self(), owner) ||
         !(settles || strcmp(place, "put") == 0))
         return;
     self->early += count_destroyed(self->work) != 0;
@@ -123,7 +124,7 @@ a_completion_is_put_before_anything_is_destroyed(void **state)
     world_pool(world, 1);
     for (int i = 0; i < 3; i++) {
         counted work = {.answer = i == 1 ? 5 : 0, .panics = i == 2, .defers = true};
-        watcher self = {.work = &work, .owner = pthread_self()};
+        watcher self = {.work = &work};
 
         gate_init(&self.gate, "settle");
         errand_testing_pause(watch_the_worker, &self);
@@ -333,5 +334,6 @@ main(void)
         WITH_WORLD(a_put_into_a_closed_inbox_drops_its_payload_once),
         WITH_WORLD(what_was_put_before_the_close_is_drained),
     };
+    owner = pthread_self();
     return test_group("runtime/handover", tests, NULL, NULL);
 }
