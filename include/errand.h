@@ -484,6 +484,8 @@ typedef struct errand_snapshot {
         crashed;                  /* terminals of all settled */
     uint64_t codes[ERRAND_CODES]; /* by failure code */
     uint64_t held, returned_late, messages_lost, owed, stale;
+    uint64_t leaked; /* runtimes only: objects given up because their drop, decoder or hook panicked;
+                      * those of workers: errand_executor_snapshot (O76) */
     uint64_t oldest_queued_ns, oldest_running_ns; /* ages; 0 = none or times off */
 } errand_snapshot;
 /* Thread: [any], while the runtime lives; takes no lock.   Errors: EFORKED. */

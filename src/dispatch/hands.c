@@ -41,6 +41,14 @@ errand__hands_clock(errand__hands *hands)
     hands->base_cycles = hands->cycles = errand__cycles();
 }
 
+/* A drop or deferred cleanup panicked: it ends there, and what it had in hand is given up (O76). */
+static void
+count_panic(errand__hands *hands)
+{
+    hands->destructor_panics++;
+    hands->leaked++;
+}
+
 static void
 run_defer(void *arg)
 {
@@ -59,7 +67,7 @@ run_defers(errand_job *job)
 
         job->defers = defer->next;
         if (errand__contained(run_defer, defer, text, sizeof text))
-            job->hands->leaked++;
+            count_panic(job->hands);
         errand__mem_free(NULL, defer, sizeof *defer);
     }
 }
@@ -117,7 +125,7 @@ finish_late(errand_job *job)
     char text[64];
 
     if (errand__contained(drop_payload, &job->payload, text, sizeof text))
-        job->hands->leaked++;
+        count_panic(job->hands);
     if (job->failure != NULL)
         errand__failure_give(job->block, job->failure);
     errand__details_drop(job->block, job->follows);

@@ -40,6 +40,8 @@ errand__runtime_account(const errand_runtime *runtime, errand_snapshot *out)
         atomic_load_explicit(&runtime->block->returned_late, memory_order_relaxed);
     out->messages_lost =
         atomic_load_explicit(&runtime->block->messages_lost, memory_order_relaxed);
+    out->leaked = atomic_load_explicit(&runtime->leaked, memory_order_acquire) +
+                  atomic_load_explicit(&runtime->block->leaked, memory_order_relaxed);
     out->held = atomic_load_explicit(&runtime->held, memory_order_relaxed);
 }
 

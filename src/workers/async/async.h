@@ -64,12 +64,13 @@ bool errand__waker_quieten(errand_waker *waker); /* WOKEN to QUIET; false: it is
 
 /* ---- spans: histograms of a snapshot, single writer ------------------------------------------ */
 typedef struct errand__spans {
-    /* wait, run: counts of [2^i, 2^(i+1)) ns; leaked: what containment gave up.
+    /* wait, run: counts of [2^i, 2^(i+1)) ns; panics, leaked: of the hands that run the bodies.
      * Writers: who runs the bodies.  Readers: snapshots.  Order: release, acquire.
      * Pairs: cell-count.  Why: as the cells'. */
     _Atomic uint64_t wait[40], run[40];
-    _Atomic uint64_t leaked;
+    _Atomic uint64_t panics, leaked;
 } errand__spans;
+void errand__spans_hands(errand__spans *spans, const errand__hands *hands);
 void errand__spans_count(_Atomic uint64_t *histogram, uint64_t ns);
 void errand__spans_add(const errand__spans *spans,
                        errand_executor_snapshot *out_snapshot);

@@ -130,6 +130,14 @@ errand__spans_count(_Atomic uint64_t *histogram, uint64_t ns)
 }
 
 void
+errand__spans_hands(errand__spans *spans, const errand__hands *hands)
+{
+    atomic_store_explicit(&spans->panics, hands->destructor_panics,
+                          memory_order_release); /* Pairs: cell-count */
+    atomic_store_explicit(&spans->leaked, hands->leaked, memory_order_release);
+}
+
+void
 errand__spans_add(const errand__spans *spans, errand_executor_snapshot *out_snapshot)
 {
     for (unsigned i = 0; i < 40; i++) {
@@ -138,5 +146,7 @@ errand__spans_add(const errand__spans *spans, errand_executor_snapshot *out_snap
         out_snapshot->run_histogram[i] +=
             atomic_load_explicit(&spans->run[i], memory_order_acquire);
     }
+    out_snapshot->destructor_panics +=
+        atomic_load_explicit(&spans->panics, memory_order_acquire);
     out_snapshot->leaked += atomic_load_explicit(&spans->leaked, memory_order_acquire);
 }

@@ -87,8 +87,7 @@ end_turn(errand__async *executor)
     errand_lease *lease = mine->roster.lease;
 
     errand__hands_ring(&executor->poller.hands, lease->block);
-    atomic_store_explicit(&executor->spans.leaked, executor->poller.hands.leaked,
-                          memory_order_release); /* Pairs: cell-count */
+    errand__spans_hands(&executor->spans, &executor->poller.hands);
     errand__list_unlink(&mine->turn);
     if (mine->first != NULL)
         errand__list_append(&executor->turns, &mine->turn);

@@ -36,8 +36,7 @@ end_pick(step *self, bool entered)
     errand__hands_ring(&self->poller->hands, lease->block);
     self->pick.lease = NULL;
     if (self->only == NULL) {
-        atomic_store_explicit(&self->executor->spans.leaked, self->poller->hands.leaked,
-                              memory_order_release); /* Pairs: cell-count */
+        errand__spans_hands(&self->executor->spans, &self->poller->hands);
         atomic_store_explicit(&self->executor->busy_since, 0, memory_order_relaxed);
     }
     errand__lease_let(lease);
