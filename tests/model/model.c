@@ -366,11 +366,14 @@ follow_on(model *m, int runtime, bool at_start)
             return;
         int lease = m->op[first->parent].lease;
         uint64_t causes = name_causes(m, runtime, &may);
-        if (m->runtime[runtime].closing || !m->lease[lease].open || causes == CAUSE(true, EEXHAUSTED)) {
+        bool closed = m->runtime[runtime].closing || !m->lease[lease].open;
+        if (!closed && m->lease[lease].sums.owed >= m->lease[lease].owed_max)
+            return;
+        if (closed || (causes & CAUSE(true, EEXHAUSTED)) != 0) {
             first->phase = MODEL_GONE;
             continue;
         }
-        if (causes != 0 || m->lease[lease].sums.owed >= m->lease[lease].owed_max)
+        if (causes != 0)
             return;
         first->name = new_name(m, runtime, first->spec.kind, (int)(first - m->op));
         admit(m, lease, (int)(first - m->op));
