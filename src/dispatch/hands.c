@@ -98,7 +98,7 @@ stamp_times(errand_job *job, errand__record *record)
     if (job->block->times == ERRAND_TIMES_EXACT) {
         hands->cycles = errand__cycles();
         record->extra->t_start = job->t_start;
-        record->extra->t_end = errand__clock_now();
+        record->extra->t_end = errand__block_now(job->block);
         return;
     }
     hands->cycles = errand__cycles();
@@ -193,7 +193,7 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->message_lost = false;
     job->follows = 0;
     job->sys_errno = 0;
-    job->t_start = block->times == ERRAND_TIMES_EXACT ? errand__clock_now()
+    job->t_start = block->times == ERRAND_TIMES_EXACT ? errand__block_now(block)
                                                       : errand__hands_now(hands);
     hands->job = job;
 }

@@ -76,6 +76,9 @@ runtime_init(errand_runtime *runtime)
     block->epoch_ns = now;
     block->times = runtime->config.times;
     block->virtual_time = errand__seeded(runtime);
+    block->test_time = (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0;
+    atomic_store_explicit(&block->test_clock, runtime->config.start_ns,
+                          memory_order_release); /* Pairs: test-clock */
     block->records[0].wait = runtime;
     runtime->fork_epoch = errand__fork_epoch();
     runtime->hand_rest = true;
