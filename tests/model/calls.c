@@ -394,6 +394,8 @@ static const struct {
     {"wake", 3, play_wake},
     {"copy", 2, copy},
     {"forge", 1, forge},
+    {"look", 2, play_look},
+    {"hand_over", 1, play_hand_over},
     {"detach", 1, play_detach},
     {"end_runtime", 1, play_end_runtime},
 };

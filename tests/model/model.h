@@ -72,6 +72,7 @@ typedef struct model_lease {
 typedef struct model {
     const char *why;
     uint64_t wanted, orders;
+    bool times, messages; /* completions have them; there are blocks for all */
     int ops, names;
     model_runtime runtime[MODEL_RUNTIMES];
     model_lease lease[MODEL_LEASES + 1]; /* the last: of those that are closed */

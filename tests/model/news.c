@@ -219,13 +219,16 @@ model_heard(model *m, int op, const errand_completion *c)
         model_rule(m, o->vague || o->asked == ((c->flags & ERRAND_CANCEL_REQUESTED) != 0),
                    "its cancel request");
         bool ran = c->outcome != ERRAND_CANCELLED && c->code != ERRAND_CODE_DEADLINE;
-        model_rule(m,
-                   c->t_submit_ns == o->submit_ns && c->t_end_ns <= r->now_ns &&
-                       (ran ? c->t_start_ns == o->start_ns && c->t_end_ns == o->end_ns
-                            : c->t_start_ns >= o->submit_ns && c->t_end_ns >= o->end_ns),
-                   "its times");
+        model_rule(
+            m,
+            !m->times ||
+                (c->t_submit_ns == o->submit_ns && c->t_end_ns <= r->now_ns &&
+                 (ran ? c->t_start_ns == o->start_ns && c->t_end_ns == o->end_ns
+                      : c->t_start_ns >= o->submit_ns && c->t_end_ns >= o->end_ns)),
+            "its times");
     }
-    model_rule(m, (c->flags & (ERRAND_HELD | ERRAND_MESSAGE_LOST)) == 0,
+    model_rule(m,
+               (c->flags & (ERRAND_HELD | (m->messages ? ERRAND_MESSAGE_LOST : 0))) == 0,
                "its other flags");
     o->phase = MODEL_DELIVERED;
     o->entry &= !reaped;

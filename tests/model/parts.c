@@ -95,10 +95,19 @@ drop_hook(void *data)
     ((play_op *)data)->hook_drops++;
 }
 
+static bool
+show(void *data, errand_visitor *visitor)
+{
+    play_op *op = data;
+
+    op->slot = op;
+    return visitor->visit(visitor, &op->slot);
+}
+
 static const errand_decoder_type decoder_type = {sizeof(errand_decoder_type), decode,
-                                                 drop_decoder, NULL};
+                                                 drop_decoder, show};
 static const errand_hook_type hook_type = {sizeof(errand_hook_type), hook_cancel,
-                                           hook_reap, drop_hook, NULL};
+                                           hook_reap, drop_hook, show};
 
 /* ---- news ------------------------------------------------------------------------------------ */
 static void
@@ -195,7 +204,7 @@ drop_continuation(void *data)
 errand_continuation
 play_continuation(play_op *op)
 {
-    return (errand_continuation){resume, drop_continuation, NULL, op};
+    return (errand_continuation){resume, drop_continuation, show, op};
 }
 
 void

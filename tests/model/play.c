@@ -163,6 +163,8 @@ check_accounts(play *p)
         errand_snapshot wanted = model_accounts(&p->model, i, lease);
         if (lease >= 0)
             wanted.resumed = s.resumed, wanted.late = s.late, wanted.reaped = s.reaped;
+        if (!p->model.messages) /* few blocks: who finds none is nobody's promise */
+            wanted.messages_lost = s.messages_lost;
         compare(p, &s, &wanted, lease < 0 ? "runtime" : "lease", lease < 0 ? i : lease);
     }
 }
@@ -386,7 +388,8 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
     p->config = (errand_runtime_config){
         .struct_size = sizeof p->config,
         .operations_max = 4 + bytes[0] % 29,
-        .times = ERRAND_TIMES_EXACT,
+        .times = (errand_times)(bytes[3] >> 2 & 3) % 3,
+        .messages = bytes[3] >> 4 & 1 ? 2 : 0,
         .start_ns = 1000,
         .order = p->judged ? ERRAND_ORDER_ARRIVAL : ERRAND_ORDER_INLINE,
         .seed = inline_seed,
@@ -394,6 +397,8 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
         .on_completion = play_heard,
         .held_on_completion_arg = p,
     };
+    p->model.times = p->config.times != ERRAND_TIMES_NONE;
+    p->model.messages = p->config.messages == 0;
     p->owed_max = 1 + bytes[1] % 12;
     for (int sort = 0; sort < PLAY_SORTS; sort++)
         for (int i = 0; i < PLAY_REGISTERS; i++)

@@ -50,6 +50,7 @@ typedef struct play_op {
     errand_spec spec;
     play_plan plan;
     errand_waker *waker;
+    void *slot; /* what its trace shows to a collector */
     bool owned, continued, left;
     int bodies, deferred;
     int state_drops, decoder_ends, decodes, hook_drops, hook_cancels, reaps,
@@ -138,6 +139,8 @@ void play_drive(play *p, unsigned a, unsigned b, unsigned c);
 void play_clock(play *p, unsigned a, unsigned b, unsigned c);
 void play_wake(play *p, unsigned a, unsigned b, unsigned c);
 void play_detach(play *p, unsigned a, unsigned b, unsigned c);
+void play_look(play *p, unsigned a, unsigned b, unsigned c);
+void play_hand_over(play *p, unsigned a, unsigned b, unsigned c);
 void play_end_runtime(play *p, unsigned a, unsigned b, unsigned c);
 
 /* jobs.c: what runs on a worker. */

@@ -2,6 +2,7 @@
 /* Design notes: verbs that make things happen: steps, drains and drives, clocks, ends.  Each
  * tells the model before and after; what comes in between tells it itself (parts.c).  A drain
  * or drive of the outermost level is a place where a handler may leave by longjmp. */
+#include <poll.h>
 #include "play.h"
 
 void
@@ -185,4 +186,86 @@ play_end_runtime(play *p, unsigned a, unsigned b, unsigned c)
     play_close_runtime(p, a & 1, b & 1 ? ERRAND_SHUTDOWN_RUN : ERRAND_SHUTDOWN_QUIET);
     if (!play_failed(p))
         play_open_runtime(p, a & 1);
+}
+
+static bool
+count_slot(errand_visitor *visitor, void **slot)
+{
+    *(int *)visitor->arg += *slot != NULL;
+    return false;
+}
+
+/* A collector sees each decoder, hook and continuation that the runtime holds, once. */
+static void
+look_at_edges(play *p, int runtime)
+{
+    int seen = 0, held = 0;
+    errand_visitor visitor = {count_slot, &seen};
+
+    for (int i = 0; i < p->ops; i++) {
+        const play_op *op = &p->op[i];
+        if (op->runtime != runtime || !op->owned)
+            continue;
+        held += op->spec.held_decoder != NULL && op->decoder_ends == 0;
+        held += op->spec.held_hook != NULL && op->hook_drops == 0;
+        held += op->continued && op->continuation_ends == 0;
+    }
+    if (errand_runtime_trace(p->runtime[runtime], &visitor))
+        play_fail(p, "a walk is stopped by nobody");
+    if (p->depth == 0 && seen != held)
+        play_fail(p, "a collector sees %d edges of %d", seen, held);
+}
+
+/* The descriptor is readable, and parking returns, if anything is there. */
+void
+play_look(play *p, unsigned a, unsigned b, unsigned c)
+{
+    int runtime = a & 1, fd = -1;
+    const model_runtime *r = &p->model.runtime[runtime];
+    errand_status status;
+
+    (void)c;
+    if (b & 1) {
+        look_at_edges(p, runtime);
+        return;
+    }
+    if (b & 2) {
+        errand_interrupt(p->inbox[runtime]);
+        return;
+    }
+    if (b & 4) {
+        status = errand_park(p->runtime[runtime], 0);
+        if (status != (p->in_body         ? ERRAND_EDEADLOCK
+                       : p->busy[runtime] ? ERRAND_EBUSY
+                                          : ERRAND_OK))
+            play_fail(p, "park answers %s", errand_status_name(status));
+        return;
+    }
+    status = errand_runtime_wake_fd(p->runtime[runtime], &fd);
+    struct pollfd looked = {fd, POLLIN, 0};
+    if (status != ERRAND_OK || poll(&looked, 1, 0) < 0)
+        play_fail(p, "no descriptor: %s", errand_status_name(status));
+    if (p->judged && p->depth == 0 && r->head < r->tail && !(looked.revents & POLLIN))
+        play_fail(p, "news are there and the descriptor is not readable");
+}
+
+/* Between release and adopt the runtime is nobody's. */
+void
+play_hand_over(play *p, unsigned a, unsigned b, unsigned c)
+{
+    errand_runtime *runtime = p->runtime[a & 1];
+    errand_identity identity;
+
+    (void)b, (void)c;
+    if (p->in_body)
+        return;
+    errand_status status = errand_runtime_release(runtime);
+    if (status != (p->busy[a & 1] ? ERRAND_EBUSY : ERRAND_OK))
+        play_fail(p, "release answers %s", errand_status_name(status));
+    if (status != ERRAND_OK)
+        return;
+    if (errand_issue(runtime, 1, NULL, &identity) != ERRAND_ETHREAD ||
+        errand_runtime_adopt(runtime) != ERRAND_OK ||
+        errand_runtime_adopt(runtime) != ERRAND_EMISUSE)
+        play_fail(p, "a runtime changes hands otherwise");
 }
