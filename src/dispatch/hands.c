@@ -104,7 +104,7 @@ stamp_times(errand_job *job, errand__record *record)
     if (job->block->times == ERRAND_TIMES_EXACT) {
         errand__hands_read(hands);
         record->extra->t_start = job->t_start;
-        record->extra->t_end = errand__clock_now();
+        record->extra->t_end = errand__block_now(job->block);
         return;
     }
     if (hands->lazy_left > 0)
@@ -197,8 +197,8 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->message_lost = false;
     job->follows = 0;
     job->sys_errno = 0;
-    job->t_start =
-        block->times == ERRAND_TIMES_EXACT ? errand__clock_now() : hands->now_ns;
+    job->t_start = block->times == ERRAND_TIMES_EXACT ? errand__block_now(block)
+                                                      : hands->now_ns;
     hands->job = job;
 }
 

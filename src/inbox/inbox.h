@@ -37,6 +37,7 @@ typedef struct errand__block {
     size_t mapped;
     uint64_t runtime_id, epoch_ns; /* epoch of packed times */
     errand_times times;
+    bool test_time;    /* the clock is test_clock */
     bool virtual_time; /* t_start and t_end are the order's, not the worker's */
     int wake_fd;       /* -1 until asked for; written by the owner before ARMED is set */
     /* Owner thread only. */
@@ -62,6 +63,10 @@ typedef struct errand__block {
      * armed, sequentially consistent.  Pairs: interrupted.  Why: what was done before the call is
      * seen by the drive that heeds it; and of a call and an arming at one time, one sees the other. */
     atomic_uint interrupted;
+    /* test_clock: what a test clock reads.  Writers: the owner.  Readers: workers.
+     * Order: release, acquire.  Pairs: test-clock.  Why: a body that a test lets go on after it
+     * moved the clock sees it moved. */
+    _Atomic uint64_t test_clock;
     /* foreign: 0, 1 while foreign_name is written, 2 once it is: the first thread that posted into a
      * seeded run.  Writers: posters.  Readers: the owner.  Order: acquire-release.
      * Pairs: foreign-name.  Why: the name must be there when it is read. */
@@ -82,6 +87,15 @@ typedef struct errand__block {
 } errand__block;
 
 /* NULL = no memory.  refs = ERRAND__REFS_BIAS. */
+/* Now, on the clock of the block's runtime; not in seeded orders. */
+static inline uint64_t
+errand__block_now(const errand__block *block)
+{
+    return block->test_time ? atomic_load_explicit(&block->test_clock,
+                                                   memory_order_acquire) /* Pairs: test-clock */
+                            : errand__clock_now();
+}
+
 errand__block *errand__block_create(uint64_t runtime_id, uint32_t operations_max,
                                     uint32_t messages);
 #define ERRAND__REFS_BIAS (INT64_C(1) << 48)

@@ -56,6 +56,9 @@ config_check(const errand_runtime_config *config)
 static void
 fill_defaults(errand_runtime_config *config)
 {
+    if ((config->flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 &&
+        config->times == ERRAND_TIMES_COARSE)
+        config->times = ERRAND_TIMES_EXACT; /* nothing is cheaper to read */
     if (config->operations_max == 0)
         config->operations_max = 65536;
     if (config->messages == 0)
@@ -76,6 +79,9 @@ runtime_init(errand_runtime *runtime)
     block->epoch_ns = now;
     block->times = runtime->config.times;
     block->virtual_time = errand__seeded(runtime);
+    block->test_time = (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0;
+    atomic_store_explicit(&block->test_clock, runtime->config.start_ns,
+                          memory_order_release); /* Pairs: test-clock */
     block->records[0].wait = runtime;
     runtime->fork_epoch = errand__fork_epoch();
     runtime->hand_rest = true;

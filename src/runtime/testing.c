@@ -13,6 +13,8 @@ errand_testing_clock(errand_runtime *runtime, uint64_t ns)
     ERRAND_REQUIRE_ARG(ns <= UINT64_MAX - runtime->scheduler.now, ERRAND_EINVAL,
                        "the clock would overflow");
     runtime->scheduler.now += ns;
+    atomic_store_explicit(&runtime->block->test_clock, runtime->scheduler.now,
+                          memory_order_release); /* Pairs: test-clock */
     return ERRAND_OK;
 }
 

@@ -16,7 +16,8 @@ static uint8_t bytes[PROGRAM_HEAD + PROGRAM_CALLS_MAX * PROGRAM_CALL];
 
 /* Inline order runs a program twice. */
 static bool
-agrees(const uint8_t *program, size_t size, uint64_t inline_seed, bool trace, program_result *result)
+agrees(const uint8_t *program, size_t size, uint64_t inline_seed, bool trace,
+       program_result *result)
 {
     program_result again;
 
@@ -85,7 +86,7 @@ static void
 print_smallest(size_t size, uint64_t inline_seed)
 {
     program_result result;
-    failure wanted = { inline_seed, outcome_in_child(bytes, size, inline_seed) };
+    failure wanted = {inline_seed, outcome_in_child(bytes, size, inline_seed)};
 
     size = program_shrink(bytes, size, fails_alike, &wanted);
     fprintf(stderr, "smallest program, %zu calls:", (size - PROGRAM_HEAD) / PROGRAM_CALL);
@@ -101,7 +102,8 @@ static volatile uint64_t running;
 static void
 tell_seed(int number)
 {
-    char text[] = "aborted; again with the smallest program: ERRAND_MODEL_SEED=00000000\n";
+    char text[] =
+        "aborted; again with the smallest program: ERRAND_MODEL_SEED=00000000\n";
     size_t end = sizeof text - 3;
 
     for (uint64_t seed = running; seed != 0 && text[end] == '0'; seed /= 10)
@@ -124,7 +126,8 @@ static void
 run_seeds(uint64_t seeds, bool inline_order)
 {
     const char *only = getenv("ERRAND_MODEL_SEED");
-    uint64_t first = only != NULL ? strtoull(only, NULL, 10) : 1, completions = 0, calls = 0, bodies = 0;
+    uint64_t first = only != NULL ? strtoull(only, NULL, 10) : 1, completions = 0,
+             calls = 0, bodies = 0;
     program_result result;
 
     signal(SIGABRT, tell_seed);
@@ -140,8 +143,9 @@ run_seeds(uint64_t seeds, bool inline_order)
         calls += result.calls;
         bodies += result.bodies;
     }
-    printf("%llu programs, %llu calls, %llu bodies, %llu completions\n", (unsigned long long)seeds,
-           (unsigned long long)calls, (unsigned long long)bodies, (unsigned long long)completions);
+    printf("%llu programs, %llu calls, %llu bodies, %llu completions\n",
+           (unsigned long long)seeds, (unsigned long long)calls,
+           (unsigned long long)bodies, (unsigned long long)completions);
 }
 
 static void

@@ -8,29 +8,25 @@
 #include "play.h"
 
 static void
-drop_payload(void *data, size_t size)
+drop_forged(void *data, size_t size)
 {
-    play_op *op = data;
+    play *p = data;
 
-    if (size != sizeof *op)
-        play_fail(op->play, "a payload of %zu bytes is dropped", size);
-    op->payload_drops++;
+    p->forged -= size == 1;
 }
 
-static const errand_payload_type typed = { "typed", drop_payload };
-static const errand_payload_type another = { "another", NULL };
-
-/* ---- bodies -------------------------------------------------------------------------------- */
-static void
-run_deferred(void *arg)
+static const errand_payload_type forged_type = {"forged", drop_forged};
+errand_payload
+play_payload(play *p)
 {
-    ((play_op *)arg)->deferred--;
+    p->forged++;
+    return (errand_payload){&forged_type, p, 1};
 }
 
 /* What follows another is named by the library: the model says when, else it is named when it
  * is seen. */
-static void
-know_name(play_op *op)
+void
+play_know_name(play_op *op)
 {
     if (op->name >= 0)
         return;
@@ -40,194 +36,7 @@ know_name(play_op *op)
     play_new_name(op->play, NULL, op->index);
 }
 
-static int32_t
-begin(play_op *op, errand_job *job)
-{
-    play *p = op->play;
-    errand_identity identity = errand_job_identity(job);
-
-    op->bodies++;
-    p->result->bodies++;
-    play_event(p, "body", op->index, 0);
-    know_name(op);
-    if (p->name[op->name].identity.operation == 0)
-        p->name[op->name].identity = identity;
-    if (memcmp(&identity, &p->name[op->name].identity, sizeof identity) != 0)
-        play_fail(p, "op %d runs under another identity", op->index);
-    if (op->bodies != 1 || strcmp(errand_job_name(job), "played") != 0 ||
-        errand_job_trace_id(job) != (uint64_t)op->index)
-        play_fail(p, "op %d is entered %d times, as %s", op->index, op->bodies,
-                  errand_job_name(job));
-    PLAY_MODEL(p, model_began(&p->model, op->index));
-    return 0;
-}
-
-static void
-follow(play_op *op, errand_job *job)
-{
-    play *p = op->play;
-
-    if (!play_has_room(p, 1))
-        return;
-    play_op *child = play_new_op(p, op->runtime, 1, (uint8_t)(op->index * 37), 0);
-    child->parent = op->index;
-    errand_status status = errand_job_follow(job, &child->spec, (char *)child + 1);
-    play_said(p, "follow", status, (uint64_t)child->index);
-    if (status != ERRAND_OK)
-        return;
-    PLAY_MODEL(p, model_followed(&p->model, op->index, &child->spec));
-    child->owned = true;
-    p->ops++;
-}
-
-static void
-do_extra(play_op *op, errand_job *job)
-{
-    play *p = op->play;
-    errand_cancel_answer answer = 0;
-    errand_status status;
-
-    switch (op->plan.extra) {
-    case PLAY_EXTRA_CANCEL:
-        status = errand_cancel(p->runtime[op->runtime], &p->name[op->name].identity,
-                               ERRAND_REASON_EXPLICIT, &answer);
-        PLAY_MODEL(p, model_cancel(&p->model, op->runtime, op->name, ERRAND_REASON_EXPLICIT, status,
-                                   answer));
-        play_said(p, "cancel myself", status, answer);
-        if (!errand_job_cancelled(job))
-            play_fail(p, "op %d does not see its cancel", op->index);
-        break;
-    case PLAY_EXTRA_FOLLOW:
-        follow(op, job);
-        break;
-    case PLAY_EXTRA_DEFER:
-        if (errand_job_defer(job, run_deferred, op) == ERRAND_OK)
-            op->deferred++;
-        break;
-    case PLAY_EXTRA_POST:
-        status = errand_post_cancel(p->inbox[op->runtime], &p->name[op->name].identity);
-        PLAY_MODEL(p, model_post(&p->model, op->runtime, op->name, -1, status));
-        play_said(p, "post my cancel", status, 0);
-        break;
-    default:
-        break;
-    }
-}
-
-static int32_t
-end(play_op *op, errand_job *job, errand_payload *out_payload)
-{
-    play *p = op->play;
-    int32_t answer = 0;
-
-    switch (op->plan.end) {
-    case PLAY_END_TYPED:
-        *out_payload = (errand_payload){ &typed, op, sizeof *op };
-        op->payloads++;
-        break;
-    case PLAY_END_BLOCK:
-        if (errand_job_alloc(job, 24) == NULL || errand_payload_alloc(job, 40, out_payload) == NULL)
-            play_fail(p, "no memory");
-        break;
-    case PLAY_END_CODE:
-        answer = 7;
-        break;
-    case PLAY_END_DETAILS:
-        errand_job_fail(job, 2, 0, "open", "no file %d", op->index);
-        answer = 8;
-        break;
-    case PLAY_END_FORGED:
-        answer = -1 - op->index;
-        break;
-    case PLAY_END_WORK:
-        if (op->spec.work_max != 0 &&
-            (errand_job_work(job, op->spec.work_max) != ERRAND_OK ||
-             errand_job_work(job, 1) != ERRAND_EBOUND))
-            play_fail(p, "op %d is beyond its bound", op->index);
-        if (op->spec.work_max != 0)
-            PLAY_MODEL(p, model_beyond(&p->model, op->index));
-        break;
-    default:
-        break;
-    }
-    play_event(p, "ends", op->index, (uint64_t)answer);
-    PLAY_MODEL(p, model_ended(&p->model, op->index, op->plan.end == PLAY_END_PANIC ? INT32_MIN : answer));
-    if (op->plan.end == PLAY_END_PANIC)
-        errand_panic("op %d", op->index);
-    return answer;
-}
-
-static void
-inside(play_op *op, errand_job *job)
-{
-    play *p = op->play;
-    bool outer = p->in_body;
-
-    p->in_body = true;
-    do_extra(op, job);
-    play_nested(p, op->plan.nested);
-    p->in_body = outer;
-}
-
-static int32_t
-run(errand_job *job, void *state, errand_payload *out_payload)
-{
-    play_op *op = state;
-
-    op->play->entered++;
-    begin(op, job);
-    inside(op, job);
-    return end(op, job, out_payload);
-}
-
-static int32_t
-start(errand_job *job, void *state, errand_payload *out_payload)
-{
-    play_op *op = state;
-
-    (void)out_payload;
-    begin(op, job);
-    if (op->plan.extra == PLAY_EXTRA_START)
-        return 0;
-    op->play->entered++; /* it will not be polled */
-    PLAY_MODEL(op->play, model_ended(&op->play->model, op->index, INT32_MIN));
-    errand_panic("op %d at its start", op->index);
-}
-
-static int32_t
-poll(errand_job *job, void *state, errand_payload *out_payload)
-{
-    play_op *op = state;
-    play *p = op->play;
-    bool first = op->waker == NULL;
-
-    p->entered++;
-    if (op->bodies == 0)
-        begin(op, job);
-    PLAY_MODEL(p, model_polled(&p->model, op->index));
-    play_event(p, "poll", op->index, 0);
-    if (first) {
-        op->waker = errand_job_waker(job);
-        inside(op, job);
-    }
-    if (op->plan.polls == 0 || errand_job_cancelled(job))
-        return end(op, job, out_payload);
-    op->plan.polls--;
-    p->model.op[op->index].pending = true;
-    if (op->plan.extra == PLAY_EXTRA_WAKE || !p->judged) { /* inline order waits for its end */
-        p->model.op[op->index].woken = true;
-        errand_waker_wake(op->waker);
-    }
-    return ERRAND_PENDING;
-}
-
 /* ---- the owner's parts ----------------------------------------------------------------------- */
-static void
-drop_state(void *state)
-{
-    ((play_op *)state)->state_drops++;
-}
-
 static void
 drop_value(void *value)
 {
@@ -257,7 +66,8 @@ drop_decoder(void *data)
 static errand_hook_answer
 answer_hook(play_op *op, bool reap)
 {
-    errand_hook_answer answer = op->plan.take && !reap ? ERRAND_HOOK_REAPED : ERRAND_HOOK_PENDING;
+    errand_hook_answer answer =
+        op->plan.take && !reap ? ERRAND_HOOK_REAPED : ERRAND_HOOK_PENDING;
 
     if (reap ? op->reaps++ > 0 : op->hook_cancels++ > 0)
         answer = ERRAND_HOOK_REAPED;
@@ -286,13 +96,19 @@ drop_hook(void *data)
     ((play_op *)data)->hook_drops++;
 }
 
-static const errand_job_type job_types[2] = {
-    { sizeof(errand_job_type), "played", run, NULL, poll, drop_state },
-    { sizeof(errand_job_type), "played", run, start, poll, drop_state },
-};
-static const errand_job_type empty_type = { .struct_size = sizeof(errand_job_type), .name = "empty" };
-static const errand_decoder_type decoder_type = { sizeof(errand_decoder_type), decode, drop_decoder, NULL };
-static const errand_hook_type hook_type = { sizeof(errand_hook_type), hook_cancel, hook_reap, drop_hook, NULL };
+static bool
+show(void *data, errand_visitor *visitor)
+{
+    play_op *op = data;
+
+    op->slot = op;
+    return visitor->visit(visitor, &op->slot);
+}
+
+static const errand_decoder_type decoder_type = {sizeof(errand_decoder_type), decode,
+                                                 drop_decoder, show};
+static const errand_hook_type hook_type = {sizeof(errand_hook_type), hook_cancel,
+                                           hook_reap, drop_hook, show};
 
 /* ---- news ------------------------------------------------------------------------------------ */
 static void
@@ -304,12 +120,14 @@ look_at_payload(play_op *op, errand_completion *completion)
 
     if (op->payloads != 1 || completion->outcome != ERRAND_COMPLETED)
         return;
-    if (errand_completion_read(completion, &another, &data, &size) != ERRAND_EDECODE ||
+    if (errand_completion_read(completion, &play_another, &data, &size) !=
+            ERRAND_EDECODE ||
         strstr(completion->message, "another") == NULL)
         play_fail(p, "op %d is read as another type", op->index);
     if (completion->payload.held_type == NULL)
         return; /* the decoder's, or destroyed with its entry */
-    if (errand_completion_read(completion, &typed, &data, &size) != ERRAND_OK || data != op)
+    if (errand_completion_read(completion, &play_typed, &data, &size) != ERRAND_OK ||
+        data != op)
         play_fail(p, "op %d cannot be read", op->index);
     if (op->plan.take) {
         errand_payload payload = errand_completion_take(completion);
@@ -326,22 +144,23 @@ play_heard(void *arg, errand_completion *completion)
     play_op *op = &p->op[index];
 
     p->result->completions++;
-    p->turn_heard++;
-    play_event(p, "completion", index, (uint64_t)completion->outcome << 40 |
-               (uint64_t)completion->code << 32 | completion->flags);
-    know_name(op);
+    play_event(p, "completion", index,
+               (uint64_t)completion->outcome << 40 | (uint64_t)completion->code << 32 |
+                   completion->flags);
+    play_know_name(op);
     if (++op->completions != 1)
         play_fail(p, "op %d completes %d times", index, op->completions);
     if (p->name[op->name].identity.operation == 0)
         p->name[op->name].identity = completion->identity;
-    if (memcmp(&p->name[op->name].identity, &completion->identity, sizeof completion->identity) != 0 ||
-        strcmp(completion->operation, "played") != 0 || completion->trace_id != (uint64_t)index ||
+    if (memcmp(&p->name[op->name].identity, &completion->identity,
+               sizeof completion->identity) != 0 ||
+        strcmp(completion->operation, "played") != 0 ||
+        completion->trace_id != (uint64_t)index ||
         (completion->outcome != ERRAND_COMPLETED && completion->message == NULL))
         play_fail(p, "the completion of op %d says otherwise", index);
-    if (completion->t_submit_ns > completion->t_start_ns || completion->t_start_ns > completion->t_end_ns)
+    if (completion->t_submit_ns > completion->t_start_ns ||
+        completion->t_start_ns > completion->t_end_ns)
         play_fail(p, "op %d has times that go back", index);
-    if (p->trace)
-        fprintf(stderr, "times %llu %llu %llu now %llu\n", (unsigned long long)completion->t_submit_ns, (unsigned long long)completion->t_start_ns, (unsigned long long)completion->t_end_ns, (unsigned long long)errand_runtime_now(p->runtime[op->runtime]));
     play_meanwhile(p, op->runtime);
     PLAY_MODEL(p, model_heard(&p->model, index, completion));
     if (op->state_drops + op->hook_drops != 0 && op->hook_cancels + op->reaps == 0)
@@ -386,7 +205,7 @@ drop_continuation(void *data)
 errand_continuation
 play_continuation(play_op *op)
 {
-    return (errand_continuation){ resume, drop_continuation, NULL, op };
+    return (errand_continuation){resume, drop_continuation, show, op};
 }
 
 void
@@ -398,7 +217,6 @@ play_ran_command(errand_runtime *runtime, void *arg)
     if (runtime != p->runtime[node->runtime])
         play_fail(p, "a command runs elsewhere");
     play_event(p, "command", node->index, 0);
-    p->turn_commands++;
     play_meanwhile(p, node->runtime);
     PLAY_MODEL(p, model_command(&p->model, node->runtime, node->index));
     play_nested(p, node->index & 1);
@@ -420,11 +238,48 @@ play_new_name(play *p, const errand_identity *identity, int op)
 {
     play_name *name = &p->name[p->names];
 
-    *name = (play_name){ .play = p, .op = op };
+    *name = (play_name){.play = p, .op = op};
     if (identity != NULL)
         name->identity = *identity;
     p->names++;
     return name;
+}
+
+/* Specs that nothing may accept. */
+static void
+spoil(errand_spec *spec, unsigned kind)
+{
+    switch (kind) {
+    case 240:
+        spec->kind = 0;
+        break;
+    case 241:
+        spec->resource_class = 7;
+        break;
+    case 242:
+        spec->quarantine_ns = spec->work_max = 0;
+        spec->resource_class = 2;
+        break;
+    case 243:
+        spec->resource_class = 2;
+        spec->quarantine_ns = 1;
+        spec->held_hook = &hook_type;
+        break;
+    case 244:
+        spec->flags = 1;
+        break;
+    case 245:
+        spec->held_job = &play_no_job;
+        break;
+    case 246:
+        spec->priority = 3;
+        break;
+    case 247:
+        spec->held_job = NULL;
+        break;
+    default:
+        break;
+    }
 }
 
 /* b: class 2 bits, end 3, priority 2, deadline 1; c: nested or polls 2, hook 1, decoder 1,
@@ -432,23 +287,32 @@ play_new_name(play *p, const errand_identity *identity, int op)
 play_op *
 play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c)
 {
-    static const errand_resource_class classes[4] = { 1, 2, 3, 1 };
+    static const errand_resource_class classes[4] = {1, 2, 3, 1};
     play_op *op = &p->op[p->ops];
     errand_spec *spec = &op->spec;
 
-    *op = (play_op){ .play = p, .index = p->ops, .runtime = runtime, .name = -1, .parent = -1 };
-    op->plan = (play_plan){ .end = b >> 2 & 7, .nested = c & 3, .polls = c & 3, .extra = c >> 5,
-                            .take = c >> 4 & 1, .leave = c == 0x13 || c == 0x2b };
+    *op = (play_op){
+        .play = p, .index = p->ops, .runtime = runtime, .name = -1, .parent = -1};
+    op->plan = (play_plan){.end = b >> 2 & 7,
+                           .nested = c & 3,
+                           .polls = c & 3,
+                           .extra = c >> 5,
+                           .take = c >> 4 & 1,
+                           .leave = c == 0x13 || c == 0x2b};
     *spec = (errand_spec)ERRAND_SPEC_INIT;
     spec->kind = 1 + kind % 3;
     spec->resource_class = classes[b & 3];
     spec->priority = (b >> 5 & 3) % 3;
-    spec->held_job = &job_types[op->plan.extra == PLAY_EXTRA_START || op->plan.extra == PLAY_EXTRA_START_PANIC];
+    spec->held_job =
+        op->plan.extra == PLAY_EXTRA_START || op->plan.extra == PLAY_EXTRA_START_PANIC
+            ? &play_job_with_start
+            : &play_job;
     spec->state = op;
     spec->trace_id = (uint64_t)op->index;
     spec->held_decoder = c >> 3 & 1 ? &decoder_type : NULL;
     spec->decoder_data = op;
-    if (spec->resource_class == ERRAND_QUARANTINED_BLOCKING && op->plan.end == PLAY_END_WORK) {
+    if (spec->resource_class == ERRAND_QUARANTINED_BLOCKING &&
+        op->plan.end == PLAY_END_WORK) {
         spec->work_max = 9;
         spec->held_work_unit = "rows";
     } else if (spec->resource_class == ERRAND_QUARANTINED_BLOCKING)
@@ -459,16 +323,6 @@ play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c)
     }
     if (b >> 7 && spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
         spec->deadline_ns = 1 + (c & 15);
-    switch (kind >= 240 ? kind : 0) { /* specs that nothing may accept */
-    case 240: spec->kind = 0; break;
-    case 241: spec->resource_class = 7; break;
-    case 242: spec->quarantine_ns = spec->work_max = 0; spec->resource_class = 2; break;
-    case 243: spec->resource_class = 2; spec->quarantine_ns = 1; spec->held_hook = &hook_type; break;
-    case 244: spec->flags = 1; break;
-    case 245: spec->held_job = &empty_type; break;
-    case 246: spec->priority = 3; break;
-    case 247: spec->held_job = NULL; break;
-    default: break;
-    }
+    spoil(spec, kind);
     return op;
 }

@@ -17,16 +17,32 @@ enum { PLAY_REGISTERS = 8, PLAY_NODES = MODEL_NODES };
 
 /* What an operation's parts do; from a call's bytes. */
 typedef struct play_plan {
-    uint8_t end;                 /* see parts.c */
-    uint8_t nested;              /* calls made inside its body, and inside its handler */
+    uint8_t end;    /* see parts.c */
+    uint8_t nested; /* calls made inside its body, and inside its handler */
     uint8_t extra;
     uint8_t polls;
     bool take, leave;
 } play_plan;
-enum { PLAY_END_OK, PLAY_END_TYPED, PLAY_END_BLOCK, PLAY_END_CODE, PLAY_END_DETAILS,
-       PLAY_END_FORGED, PLAY_END_PANIC, PLAY_END_WORK };
-enum { PLAY_EXTRA_NONE, PLAY_EXTRA_CANCEL, PLAY_EXTRA_FOLLOW, PLAY_EXTRA_DEFER, PLAY_EXTRA_WAKE,
-       PLAY_EXTRA_START, PLAY_EXTRA_START_PANIC, PLAY_EXTRA_POST };
+enum {
+    PLAY_END_OK,
+    PLAY_END_TYPED,
+    PLAY_END_BLOCK,
+    PLAY_END_CODE,
+    PLAY_END_DETAILS,
+    PLAY_END_FORGED,
+    PLAY_END_PANIC,
+    PLAY_END_WORK
+};
+enum {
+    PLAY_EXTRA_NONE,
+    PLAY_EXTRA_CANCEL,
+    PLAY_EXTRA_FOLLOW,
+    PLAY_EXTRA_DEFER,
+    PLAY_EXTRA_WAKE,
+    PLAY_EXTRA_START,
+    PLAY_EXTRA_START_PANIC,
+    PLAY_EXTRA_POST
+};
 
 typedef struct play_op {
     struct play *play;
@@ -34,9 +50,11 @@ typedef struct play_op {
     errand_spec spec;
     play_plan plan;
     errand_waker *waker;
+    void *slot; /* what its trace shows to a collector */
     bool owned, continued, left;
     int bodies, deferred;
-    int state_drops, decoder_ends, decodes, hook_drops, hook_cancels, reaps, continuation_ends;
+    int state_drops, decoder_ends, decodes, hook_drops, hook_cancels, reaps,
+        continuation_ends;
     int payloads, payload_drops, values, value_ends, completions;
 } play_op;
 typedef struct play_name {
@@ -65,10 +83,11 @@ typedef struct play {
     bool judged, trace, in_body, closing, busy[MODEL_RUNTIMES];
     int stepping; /* executor */
     const char *verb;
-    int depth; /* of callbacks */
+    int depth;   /* of callbacks */
     int leaving; /* op whose handler leaves by longjmp, + 1 */
     jmp_buf home;
-    bool at_home; /* home is where drain or drive was called, and no other frame is between */
+    bool
+        at_home; /* home is where drain or drive was called, and no other frame is between */
     const uint8_t *bytes;
     size_t size, at;
     errand_executor *executor[2];
@@ -83,8 +102,8 @@ typedef struct play {
     play_name name[MODEL_OPS];
     play_op op[MODEL_OPS];
     play_node node[MODEL_RUNTIMES][PLAY_NODES];
+    int forged;       /* payloads of forged completions that live */
     uint64_t entered; /* bodies and polls */
-    uint64_t turn_heard, turn_commands;
     program_result *result;
 } play;
 
@@ -106,18 +125,35 @@ void play_close_runtime(play *p, int runtime, errand_shutdown_mode mode);
     } while (0)
 
 void play_sync(play *p); /* names that the model gave to followers */
-
+/* A drive shows the model what it did before this. */
 void play_meanwhile(play *p, int runtime);
 
 /* calls.c */
 void play_call(play *p, const uint8_t *call);
-bool play_has_room(const play *p, int ops);
+bool play_has_room(const play *p, int ops); /* for so many more */
 
-/* parts.c */
+/* turns.c */
+void play_step(play *p, unsigned a, unsigned b, unsigned c);
+void play_drain(play *p, unsigned a, unsigned b, unsigned c);
+void play_drive(play *p, unsigned a, unsigned b, unsigned c);
+void play_clock(play *p, unsigned a, unsigned b, unsigned c);
+void play_wake(play *p, unsigned a, unsigned b, unsigned c);
+void play_detach(play *p, unsigned a, unsigned b, unsigned c);
+void play_look(play *p, unsigned a, unsigned b, unsigned c);
+void play_hand_over(play *p, unsigned a, unsigned b, unsigned c);
+void play_end_runtime(play *p, unsigned a, unsigned b, unsigned c);
+
+/* jobs.c: what runs on a worker. */
+extern const errand_job_type play_job, play_job_with_start, play_no_job;
+extern const errand_payload_type play_typed, play_another;
+
+/* parts.c: what runs on the owner's thread. */
+void play_know_name(play_op *op); /* it is seen for the first time, perhaps */
 /* The next operation, to be kept by p->ops++ once the library took its parts. */
 play_op *play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c);
 play_name *play_new_name(play *p, const errand_identity *identity, int op);
 errand_continuation play_continuation(play_op *op);
+errand_payload play_payload(play *p); /* of a forged completion; counted in forged */
 void play_heard(void *arg, errand_completion *completion);
 void play_ran_command(errand_runtime *runtime, void *arg);
 void play_dropped_command(void *arg);

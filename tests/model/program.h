@@ -26,6 +26,7 @@ bool program_run(const uint8_t *bytes, size_t size, uint64_t inline_seed, bool t
 size_t program_make(uint64_t seed, size_t calls, uint8_t *out_bytes);
 /* Leaves away calls as long as fails(arg, ...) still answers true; answers the new size. */
 size_t program_shrink(uint8_t *bytes, size_t size,
-                      bool (*fails)(void *arg, const uint8_t *bytes, size_t size), void *arg);
+                      bool (*fails)(void *arg, const uint8_t *bytes, size_t size),
+                      void *arg);
 
 #endif

@@ -26,8 +26,8 @@ program_make(uint64_t seed, size_t calls, uint8_t *out_bytes)
 }
 
 size_t
-program_shrink(uint8_t *bytes, size_t size, bool (*fails)(void *arg, const uint8_t *bytes, size_t size),
-               void *arg)
+program_shrink(uint8_t *bytes, size_t size,
+               bool (*fails)(void *arg, const uint8_t *bytes, size_t size), void *arg)
 {
     uint8_t kept[PROGRAM_HEAD + PROGRAM_CALLS_MAX * PROGRAM_CALL];
     bool smaller = true;
@@ -37,7 +37,8 @@ program_shrink(uint8_t *bytes, size_t size, bool (*fails)(void *arg, const uint8
         for (size_t calls = (size / PROGRAM_CALL) / 2; calls > 0; calls /= 2)
             for (size_t at = PROGRAM_HEAD; at + calls * PROGRAM_CALL <= size;) {
                 memcpy(kept, bytes, size);
-                memmove(bytes + at, bytes + at + calls * PROGRAM_CALL, size - at - calls * PROGRAM_CALL);
+                memmove(bytes + at, bytes + at + calls * PROGRAM_CALL,
+                        size - at - calls * PROGRAM_CALL);
                 if (fails(arg, bytes, size - calls * PROGRAM_CALL)) {
                     size -= calls * PROGRAM_CALL;
                     smaller = true;

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: a body tells the model first that it runs, then makes calls of its own, then ends
+ * as planned.  An async one is begun by its start, or by its first poll. */
+#include <stdio.h>
+#include <string.h>
+#include "play.h"
+
+static void
+drop_payload(void *data, size_t size)
+{
+    play_op *op = data;
+
+    if (size != sizeof *op)
+        play_fail(op->play, "a payload of %zu bytes is dropped", size);
+    op->payload_drops++;
+}
+
+const errand_payload_type play_typed = {"typed", drop_payload};
+const errand_payload_type play_another = {"another", NULL};
+
+static void
+run_deferred(void *arg)
+{
+    ((play_op *)arg)->deferred--;
+}
+
+static int32_t
+begin(play_op *op, errand_job *job)
+{
+    play *p = op->play;
+    errand_identity identity = errand_job_identity(job);
+
+    op->bodies++;
+    p->result->bodies++;
+    play_event(p, "body", op->index, 0);
+    play_know_name(op);
+    if (p->name[op->name].identity.operation == 0)
+        p->name[op->name].identity = identity;
+    if (memcmp(&identity, &p->name[op->name].identity, sizeof identity) != 0)
+        play_fail(p, "op %d runs under another identity", op->index);
+    if (op->bodies != 1 || strcmp(errand_job_name(job), "played") != 0 ||
+        errand_job_trace_id(job) != (uint64_t)op->index)
+        play_fail(p, "op %d is entered %d times, as %s", op->index, op->bodies,
+                  errand_job_name(job));
+    PLAY_MODEL(p, model_began(&p->model, op->index));
+    return 0;
+}
+
+static void
+follow(play_op *op, errand_job *job)
+{
+    play *p = op->play;
+
+    if (!play_has_room(p, 1))
+        return;
+    play_op *child = play_new_op(p, op->runtime, 1, (uint8_t)(op->index * 37), 0);
+    child->parent = op->index;
+    errand_status status = errand_job_follow(job, &child->spec, (char *)child + 1);
+    play_said(p, "follow", status, (uint64_t)child->index);
+    if (status != ERRAND_OK)
+        return;
+    PLAY_MODEL(p, model_followed(&p->model, op->index, &child->spec));
+    child->owned = true;
+    p->ops++;
+}
+
+static void
+do_extra(play_op *op, errand_job *job)
+{
+    play *p = op->play;
+    errand_cancel_answer answer = 0;
+    errand_status status;
+
+    switch (op->plan.extra) {
+    case PLAY_EXTRA_CANCEL:
+        status = errand_cancel(p->runtime[op->runtime], &p->name[op->name].identity,
+                               ERRAND_REASON_EXPLICIT, &answer);
+        PLAY_MODEL(p, model_cancel(&p->model, op->runtime, op->name,
+                                   ERRAND_REASON_EXPLICIT, status, answer));
+        play_said(p, "cancel myself", status, answer);
+        if (!errand_job_cancelled(job))
+            play_fail(p, "op %d does not see its cancel", op->index);
+        break;
+    case PLAY_EXTRA_FOLLOW:
+        follow(op, job);
+        break;
+    case PLAY_EXTRA_DEFER:
+        if (errand_job_defer(job, run_deferred, op) == ERRAND_OK)
+            op->deferred++;
+        break;
+    case PLAY_EXTRA_POST:
+        status = errand_post_cancel(p->inbox[op->runtime], &p->name[op->name].identity);
+        PLAY_MODEL(p, model_post(&p->model, op->runtime, op->name, -1, status));
+        play_said(p, "post my cancel", status, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+static int32_t
+end(play_op *op, errand_job *job, errand_payload *out_payload)
+{
+    play *p = op->play;
+    int32_t answer = 0;
+
+    switch (op->plan.end) {
+    case PLAY_END_TYPED:
+        *out_payload = (errand_payload){&play_typed, op, sizeof *op};
+        op->payloads++;
+        break;
+    case PLAY_END_BLOCK:
+        if (errand_job_alloc(job, 24) == NULL ||
+            errand_payload_alloc(job, 40, out_payload) == NULL)
+            play_fail(p, "no memory");
+        break;
+    case PLAY_END_CODE:
+        answer = 7;
+        break;
+    case PLAY_END_DETAILS:
+        errand_job_fail(job, 2, 0, "open", "no file %d", op->index);
+        answer = 8;
+        break;
+    case PLAY_END_FORGED:
+        answer = -1 - op->index;
+        break;
+    case PLAY_END_WORK:
+        if (op->spec.work_max != 0 &&
+            (errand_job_work(job, op->spec.work_max) != ERRAND_OK ||
+             errand_job_work(job, 1) != ERRAND_EBOUND))
+            play_fail(p, "op %d is beyond its bound", op->index);
+        if (op->spec.work_max != 0)
+            PLAY_MODEL(p, model_beyond(&p->model, op->index));
+        break;
+    default:
+        break;
+    }
+    play_event(p, "ends", op->index, (uint64_t)answer);
+    PLAY_MODEL(p, model_ended(&p->model, op->index,
+                              op->plan.end == PLAY_END_PANIC ? INT32_MIN : answer));
+    if (op->plan.end == PLAY_END_PANIC)
+        errand_panic("op %d", op->index);
+    return answer;
+}
+
+static void
+inside(play_op *op, errand_job *job)
+{
+    play *p = op->play;
+    bool outer = p->in_body;
+
+    p->in_body = true;
+    do_extra(op, job);
+    play_nested(p, op->plan.nested);
+    p->in_body = outer;
+}
+
+static int32_t
+run(errand_job *job, void *state, errand_payload *out_payload)
+{
+    play_op *op = state;
+
+    op->play->entered++;
+    begin(op, job);
+    inside(op, job);
+    return end(op, job, out_payload);
+}
+
+static int32_t
+start(errand_job *job, void *state, errand_payload *out_payload)
+{
+    play_op *op = state;
+
+    (void)out_payload;
+    begin(op, job);
+    if (op->plan.extra == PLAY_EXTRA_START)
+        return 0;
+    op->play->entered++; /* it will not be polled */
+    PLAY_MODEL(op->play, model_ended(&op->play->model, op->index, INT32_MIN));
+    errand_panic("op %d at its start", op->index);
+}
+
+static int32_t
+poll(errand_job *job, void *state, errand_payload *out_payload)
+{
+    play_op *op = state;
+    play *p = op->play;
+    bool first = op->waker == NULL;
+
+    p->entered++;
+    if (op->bodies == 0)
+        begin(op, job);
+    PLAY_MODEL(p, model_polled(&p->model, op->index));
+    play_event(p, "poll", op->index, 0);
+    if (first) {
+        op->waker = errand_job_waker(job);
+        inside(op, job);
+    }
+    if (op->plan.polls == 0 || errand_job_cancelled(job))
+        return end(op, job, out_payload);
+    op->plan.polls--;
+    p->model.op[op->index].pending = true;
+    if (op->plan.extra == PLAY_EXTRA_WAKE ||
+        !p->judged) { /* inline order waits for its end */
+        p->model.op[op->index].woken = true;
+        errand_waker_wake(op->waker);
+    }
+    return ERRAND_PENDING;
+}
+
+static void
+drop_state(void *state)
+{
+    ((play_op *)state)->state_drops++;
+}
+
+const errand_job_type play_job = {
+    sizeof(errand_job_type), "played", run, NULL, poll, drop_state};
+const errand_job_type play_job_with_start = {
+    sizeof(errand_job_type), "played", run, start, poll, drop_state};
+const errand_job_type play_no_job = {.struct_size = sizeof(errand_job_type),
+                                     .name = "empty"};
