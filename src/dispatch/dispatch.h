@@ -213,9 +213,14 @@ errand_status errand__spec_check(const errand_spec *spec, const char **out_text)
 static inline bool
 errand__spec_needs_extra(const errand_spec *spec)
 {
-    return ((uintptr_t)spec->held_name | spec->trace_id | spec->deadline_ns |
-            spec->soft_ns | spec->quarantine_ns | spec->work_max) != 0 ||
+    return (spec->deadline_ns | spec->soft_ns | spec->quarantine_ns | spec->work_max) !=
+               0 ||
            spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC;
+}
+static inline bool
+errand__spec_needs_label(const errand_spec *spec)
+{
+    return ((uintptr_t)spec->held_name | spec->trace_id) != 0;
 }
 /* The commonest good spec, seen at a glance; false: check it rule by rule. */
 static inline bool

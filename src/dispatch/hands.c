@@ -103,8 +103,8 @@ stamp_times(errand_job *job, errand__record *record)
 
     if (job->block->times == ERRAND_TIMES_EXACT) {
         errand__hands_read(hands);
-        record->extra->t_start = job->t_start;
-        record->extra->t_end = errand__block_now(job->block);
+        errand__record_label(record)->t_start = job->t_start;
+        errand__record_label(record)->t_end = errand__block_now(job->block);
         return;
     }
     if (hands->lazy_left > 0)

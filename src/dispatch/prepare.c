@@ -67,8 +67,10 @@ errand__record_fill(errand__record *record, const errand_spec *spec, errand__ext
     record->extra = extra;
     if (extra == NULL)
         return;
-    extra->name = spec->held_name;
-    extra->trace_id = spec->trace_id;
+    *errand__record_label(record) =
+        (errand__label){.name = spec->held_name, .trace_id = spec->trace_id};
+    if (extra == &errand__label_only)
+        return;
     extra->deadline_ns = spec->deadline_ns;
     extra->soft_ns = spec->soft_ns;
     extra->quarantine_ns = spec->quarantine_ns;
@@ -78,8 +80,8 @@ errand__record_fill(errand__record *record, const errand_spec *spec, errand__ext
 const char *
 errand__record_name(const errand__record *record)
 {
-    if (record->extra != NULL && record->extra->name != NULL)
-        return record->extra->name;
+    if (record->extra != NULL && errand__record_label(record)->name != NULL)
+        return errand__record_label(record)->name;
     return record->job->name != NULL ? record->job->name : "operation";
 }
 

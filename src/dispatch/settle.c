@@ -80,7 +80,8 @@ drop_rest(errand__block *block, errand__record *record)
         atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
     if (record->extra != NULL) {
         errand_waker_abandon(&record->extra->waker);
-        errand__mem_free(NULL, record->extra, sizeof *record->extra);
+        if (record->extra != &errand__label_only)
+            errand__mem_free(NULL, record->extra, sizeof *record->extra);
     }
     errand__block_let(block);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: the block of a runtime.
  *
- * One mapping: header, records, failures.  Pages are touched as records are first used.
+ * One mapping: header, records, failures, labels.  Pages are touched as records are first used.
  *
  * refs is biased: it starts at the bias plus one for the runtime.  Handles and leases add one
  * each.  While the inbox is open every accepted operation comes back through it, so operations
@@ -23,13 +23,15 @@ errand__block_create(uint64_t runtime_id, uint32_t operations_max, uint32_t mess
     size_t head = round_up(sizeof(errand__block));
     size_t records = round_up(((size_t)operations_max + 1) * sizeof(errand__record));
     size_t failures = ((size_t)messages + 1) * sizeof(errand__failure);
-    size_t size = head + records + failures;
+    size_t labels = ((size_t)operations_max + 1) * sizeof(errand__label);
+    size_t size = head + records + round_up(failures) + labels;
     errand__block *block = errand__mem_map(size);
 
     if (block == NULL)
         return NULL;
     block->records = (errand__record *)(void *)((char *)block + head);
     block->failures = (errand__failure *)(void *)((char *)block + head + records);
+    block->records[0].state = (char *)block->failures + round_up(failures); /* labels */
     block->record_count = operations_max + 1;
     block->failure_count = messages + 1;
     block->mapped = size;

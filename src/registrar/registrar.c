@@ -177,6 +177,8 @@ errand__registrar_find(const errand__registrar *registrar,
     return record;
 }
 
+errand__extra errand__label_only;
+
 errand__extra *
 errand__extra_take(errand__registrar *registrar)
 {
@@ -192,6 +194,8 @@ errand__extra_take(errand__registrar *registrar)
 void
 errand__extra_give(errand__registrar *registrar, errand__extra *extra)
 {
+    if (extra == &errand__label_only)
+        return;
     extra->next_free = registrar->free_extras;
     registrar->free_extras = extra;
 }

@@ -76,12 +76,9 @@ typedef struct errand__failure {
 /* What only some operations have; allocated in bind (or start) by the runtime's thread, from the
  * library's own memory: a body that outlives its runtime still reads it (O58). */
 typedef struct errand__extra {
-    const char *name;
-    uint64_t trace_id;
     uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
     uint64_t quarantine_ns, work_max; /* 0 = none */
     uint8_t deadline_stage;           /* what deadline_entry waits for; see cancel.c */
-    uint64_t t_start, t_end;          /* exact times; worker's until put */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
@@ -92,6 +89,16 @@ typedef struct errand__extra {
     errand__heap_entry deadline_entry;   /* in the runtime's deadline heap */
     struct errand__extra *next_free;
 } errand__extra;
+
+/* What a name, a trace id or exact times need: a line beside the records, one per slot, touched only
+ * by operations that have some.  Such a record's extra is not NULL; if it needs nothing else it
+ * is errand__label_only, which nobody writes. */
+typedef struct errand__label {
+    const char *name;
+    uint64_t trace_id;
+    uint64_t t_start, t_end; /* exact times; the worker's until put */
+} errand__label;
+extern errand__extra errand__label_only;
 
 typedef enum errand__phase {
     ERRAND__PHASE_FREE = 0,
@@ -172,11 +179,18 @@ enum {                            /* errand__record.owner_flags */
 };
 
 /* ---- the registrar -------------------------------------------------------------------------- */
-/* records[0] names nothing; its wait is the runtime, so that a token leads to it. */
+/* records[0] names nothing; its wait is the runtime, so that a token leads to it, and its state the
+ * array of labels. */
 static inline void *
 errand__record_owner(const errand__record *record)
 {
     return (record - record->slot)->wait;
+}
+
+static inline errand__label *
+errand__record_label(const errand__record *record)
+{
+    return (errand__label *)(record - record->slot)->state + record->slot;
 }
 
 typedef struct errand__registrar {

@@ -33,6 +33,7 @@ static void
 fill_times(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
     const errand__extra *extra = record->extra;
+    const errand__label *label = errand__record_label(record);
 
     completion->t_submit_ns = record->t_submit;
     if (runtime->config.times == ERRAND_TIMES_NONE)
@@ -44,9 +45,9 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
             completion->t_start_ns = completion->t_end_ns;
     } else if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0) {
         completion->t_start_ns = completion->t_end_ns = errand__runtime_time(runtime);
-    } else if (runtime->config.times == ERRAND_TIMES_EXACT && extra->t_end != 0) {
-        completion->t_start_ns = extra->t_start;
-        completion->t_end_ns = extra->t_end;
+    } else if (runtime->config.times == ERRAND_TIMES_EXACT && label->t_end != 0) {
+        completion->t_start_ns = label->t_start;
+        completion->t_end_ns = label->t_end;
     } else if (record->times != 0) {
         errand__times_unpack(record->times, runtime->block->epoch_ns, record->t_submit,
                              &completion->t_start_ns, &completion->t_end_ns);
@@ -65,7 +66,8 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
 static void
 fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
-    completion->trace_id = record->extra != NULL ? record->extra->trace_id : 0;
+    completion->trace_id =
+        record->extra != NULL ? errand__record_label(record)->trace_id : 0;
     completion->job_code = completion->sys_errno = completion->signal_number = 0;
     completion->system_call = NULL;
     runtime->hand_rest = record->extra != NULL || completion->code != ERRAND_CODE_NONE;

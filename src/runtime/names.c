@@ -133,15 +133,20 @@ bool
 errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec)
 {
     return errand__seeded(runtime) || runtime->config.times == ERRAND_TIMES_EXACT ||
-           errand__spec_needs_extra(spec);
+           errand__spec_needs_label(spec) || errand__spec_needs_extra(spec);
 }
 
 errand_status
 errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
                    errand__extra **out_extra)
 {
-    errand__extra *extra = errand__extra_take(&runtime->registrar);
+    errand__extra *extra;
 
+    if (!errand__seeded(runtime) && !errand__spec_needs_extra(spec)) {
+        *out_extra = &errand__label_only;
+        return ERRAND_OK;
+    }
+    extra = errand__extra_take(&runtime->registrar);
     *out_extra = extra;
     if (extra == NULL)
         return ERRAND_ENOMEM;
