@@ -205,18 +205,18 @@ stop_worker(void *arg, const char *place)
 }
 
 static void
-cancel_at(test_world *world, const char *place, errand_cancel_answer expected)
+cancel_at(test_world *world, stop *self, const char *place, errand_cancel_answer expected)
 {
     counted work = {.no_payload = true};
-    stop self = {.place = place};
 
-    gate_init(&self.gate, place);
-    errand_testing_pause(stop_worker, &self);
+    self->place = place;
+    gate_init(&self->gate, place);
+    errand_testing_pause(stop_worker, self);
     counted_submit(world, &work);
-    gate_await_arrival(&self.gate);
+    gate_await_arrival(&self->gate);
     assert_int_equal(counted_cancel(&work), expected);
     errand_testing_pause(NULL, NULL);
-    gate_open(&self.gate);
+    gate_open(&self->gate);
     while (work.count[AT_STATE_DROP] == 0) {
         counted_drive(world);
         if (work.count[AT_STATE_DROP] == 0)
@@ -225,7 +225,6 @@ cancel_at(test_world *world, const char *place, errand_cancel_answer expected)
     counted_drive(world);
     assert_int_equal(work.count[AT_BODY], expected != ERRAND_CANCEL_CANCELLED);
     counted_check_ended(&work);
-    gate_fini(&self.gate);
 }
 
 static void
@@ -234,13 +233,14 @@ a_cancel_on_the_way_to_the_put_meets_one_end(void **state)
     /* O17, O18, C-A4, C-A10: and a thousand more jobs are delivered. */
     test_world *world = *state;
     static world_job jobs[1000];
+    static stop stops[4]; /* a worker may be slow to leave one */
     errand_snapshot snapshot;
 
     world_pool(world, 1);
-    cancel_at(world, "claim", ERRAND_CANCEL_CANCELLED);
-    cancel_at(world, "body-done", ERRAND_CANCEL_RUNNING);
-    cancel_at(world, "settle", ERRAND_CANCEL_SETTLED);
-    cancel_at(world, "put", ERRAND_CANCEL_SETTLED);
+    cancel_at(world, &stops[0], "claim", ERRAND_CANCEL_CANCELLED);
+    cancel_at(world, &stops[1], "body-done", ERRAND_CANCEL_RUNNING);
+    cancel_at(world, &stops[2], "settle", ERRAND_CANCEL_SETTLED);
+    cancel_at(world, &stops[3], "put", ERRAND_CANCEL_SETTLED);
     for (int i = 0; i < 1000; i++) {
         jobs[i] = (world_job){.answer = 0};
         world_start(world, &jobs[i]);
