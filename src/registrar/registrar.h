@@ -82,7 +82,7 @@ typedef struct errand__extra {
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
-    struct errand_waker *waker;          /* async: a counted reference; else one for later */
+    struct errand_waker *waker; /* async: a counted reference; else one for later */
     uint64_t key, begin, due, tie, fate; /* seeded orders */
     uint32_t slot;                       /* seeded orders: its record's */
     errand__heap_entry due_entry;        /* seeded orders: in the due heap */

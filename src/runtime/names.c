@@ -155,8 +155,8 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
         (!errand__seeded(runtime) ||
          errand__order_reserve(&runtime->scheduler,
                                (size_t)runtime->registrar.live + 1)) &&
-        (spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC ||
-         extra->waker != NULL || (extra->waker = errand__waker_create()) != NULL))
+        (spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC || extra->waker != NULL ||
+         (extra->waker = errand__waker_create()) != NULL))
         return ERRAND_OK;
     errand__extra_give(&runtime->registrar, extra);
     *out_extra = NULL;

@@ -80,9 +80,12 @@ sorting_keeps_every_link_and_the_order_of_equal_ones(void **state)
 {
     /* Letters are equal in both cases. */
     static const char *const texts[][2] = {
-        {"", ""},           {"a", "a"},
-        {"ba", "ab"},       {"aAaA", "aAaA"},
-        {"cBAab", "AaBbc"}, {"zyxwvutsrqponmlkjihgfedcbaA", "aAbcdefghijklmnopqrstuvwxyz"},
+        {"", ""},
+        {"a", "a"},
+        {"ba", "ab"},
+        {"aAaA", "aAaA"},
+        {"cBAab", "AaBbc"},
+        {"zyxwvutsrqponmlkjihgfedcbaA", "aAbcdefghijklmnopqrstuvwxyz"},
         {"bABaBAb", "AaAbBBb"}};
     item items[32];
 

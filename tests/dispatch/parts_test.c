@@ -269,12 +269,16 @@ static void
 what_is_given_up_before_admission_is_silent_and_dropped_once(void **state)
 {
     /* O11 */
-    static path *const paths[] = {
-        prepared_abandoned,         prepared_left,
-        binding_abandoned,          binding_left,
-        submission_abandoned,       submission_abandoned_after_its_wait,
-        submission_abandoned_later, submission_left,
-        submission_doomed_at_the_end, submission_cancelled_and_abandoned};
+    static path *const paths[] = {prepared_abandoned,
+                                  prepared_left,
+                                  binding_abandoned,
+                                  binding_left,
+                                  submission_abandoned,
+                                  submission_abandoned_after_its_wait,
+                                  submission_abandoned_later,
+                                  submission_left,
+                                  submission_doomed_at_the_end,
+                                  submission_cancelled_and_abandoned};
 
     walk(*state, paths, sizeof paths / sizeof paths[0], true);
 }

@@ -48,8 +48,8 @@ exhaust(test_world *world, int which)
     errand_identity last;
 
     next[which] = UINT64_MAX - 1;
-    assert_int_equal(
-        errand_testing_counters(world->runtime, next[0], next[1], next[2]), ERRAND_OK);
+    assert_int_equal(errand_testing_counters(world->runtime, next[0], next[1], next[2]),
+                     ERRAND_OK);
     for (uint64_t number = UINT64_MAX - 1; number != 0; number++) {
         last = issue(world);
         assert_true((which == 0   ? last.wait
@@ -165,7 +165,8 @@ waits_of_tasks_and_of_operations_share_their_counters(void **state)
     assert_int_equal(after.generation, before.generation + 2);
     assert_int_equal(after.operation, before.operation + 1);
     /* O5: and the same end. */
-    assert_int_equal(errand_testing_counters(world->runtime, UINT64_MAX, 0, 0), ERRAND_OK);
+    assert_int_equal(errand_testing_counters(world->runtime, UINT64_MAX, 0, 0),
+                     ERRAND_OK);
     after = issue(world);
     assert_int_equal(sleep_in_a_task(world), ERRAND_EEXHAUSTED);
 }
@@ -183,7 +184,8 @@ create_runtimes(void *arg)
     creator *self = arg;
 
     for (int i = 0; i < CREATED; i++) {
-        errand_runtime_config config = {.struct_size = sizeof config, .operations_max = 4};
+        errand_runtime_config config = {.struct_size = sizeof config,
+                                        .operations_max = 4};
         errand_runtime *runtime;
 
         if (errand_runtime_create(&config, &runtime) != ERRAND_OK) {

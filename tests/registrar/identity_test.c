@@ -25,8 +25,8 @@ check_names_nothing(test_world *world, errand_inbox *inbox, const errand_identit
     errand_cancel_answer answer = 0;
 
     assert_int_equal(errand_retire(world->runtime, old), ERRAND_ESPENT);
-    assert_int_equal(
-        errand_cancel(world->runtime, old, ERRAND_REASON_EXPLICIT, &answer), ERRAND_OK);
+    assert_int_equal(errand_cancel(world->runtime, old, ERRAND_REASON_EXPLICIT, &answer),
+                     ERRAND_OK);
     assert_int_equal(answer, ERRAND_CANCEL_UNKNOWN);
     assert_int_equal(errand_cancel_later(world->runtime, old), ERRAND_EUNKNOWN);
     assert_int_equal(errand_reap_ready(world->runtime, old), ERRAND_EUNKNOWN);
@@ -93,8 +93,8 @@ a_generation_that_looks_like_a_free_slot_is_never_issued(void **state)
     world_job job = {.answer = 0};
     errand_identity identity;
 
-    assert_int_equal(
-        errand_testing_counters(world->runtime, 0, UINT64_C(3) << 32, 0), ERRAND_OK);
+    assert_int_equal(errand_testing_counters(world->runtime, 0, UINT64_C(3) << 32, 0),
+                     ERRAND_OK);
     identity = world_start(world, &job);
     assert_true((uint32_t)identity.generation != 0);
     world_step(world, 1);

@@ -173,8 +173,8 @@ static void
 a_reaped_resource_leaves_no_entry_and_a_pending_one_leaves_one(void **state)
 {
     /* O39 */
-    static const errand_hook_answer answers[] = {
-        ERRAND_HOOK_REAPED, ERRAND_HOOK_PENDING, ERRAND_HOOK_ERROR};
+    static const errand_hook_answer answers[] = {ERRAND_HOOK_REAPED, ERRAND_HOOK_PENDING,
+                                                 ERRAND_HOOK_ERROR};
     test_world *world = *state;
 
     for (int i = 0; i < 3; i++) {
@@ -236,8 +236,7 @@ a_quarantined_operation_is_kept_until_its_completion_reaps_it(void **state)
 {
     /* O39: an entry without a hook; running only. */
     test_world *world = *state;
-    counted running = {.no_hook = true, .on = cancel_itself},
-            queued = {.no_hook = true};
+    counted running = {.no_hook = true, .on = cancel_itself}, queued = {.no_hook = true};
     counted *works[] = {&running, &queued};
     errand_snapshot snapshot;
 
@@ -296,9 +295,9 @@ the_first_reason_of_a_wait_counts(void **state)
 
     counted_submit(world, &work);
     world_step(world, 1);
-    assert_int_equal(errand_cancel(world->runtime, &work.identity, ERRAND_REASON_TIMEOUT,
-                                   NULL),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_cancel(world->runtime, &work.identity, ERRAND_REASON_TIMEOUT, NULL),
+        ERRAND_OK);
     assert_int_equal(counted_cancel(&work), ERRAND_CANCEL_RUNNING);
     counted_ready(&work);
     world_step(world, 1);

@@ -112,8 +112,9 @@ every_edge_is_shown_at_every_stage_and_in_every_call(void **state)
     expect(world, 4);
     world_step(world, 1);
     expect(world, 4);
-    assert_int_equal(errand_drain(world->runtime, 1, collect_in_the_handler, world, &count),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_drain(world->runtime, 1, collect_in_the_handler, world, &count),
+        ERRAND_OK);
     assert_int_equal(count, 1);
     expect(world, 2); /* drained and not resumed: continuation and value */
     counted_drive(world);
@@ -141,7 +142,8 @@ what_a_cancel_leaves_behind_is_shown_until_it_is_reaped(void **state)
 {
     /* O15: retained hooks, doomed submissions. */
     test_world *world = *state;
-    counted work = {.lingers = true, .on = check_survivors,
+    counted work = {.lingers = true,
+                    .on = check_survivors,
                     .cancel_answer = ERRAND_HOOK_PENDING,
                     .reap_answer = ERRAND_HOOK_PENDING},
             doomed = {.on = check_survivors};

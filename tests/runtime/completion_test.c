@@ -63,9 +63,9 @@ accounts_count_each_end_and_each_code_by_itself(void **state)
     for (int i = 10; i < 12; i++) {
         errand_identity identity = world_start(world, &jobs[i]);
 
-        assert_int_equal(errand_cancel(world->runtime, &identity, ERRAND_REASON_EXPLICIT,
-                                       NULL),
-                         ERRAND_OK);
+        assert_int_equal(
+            errand_cancel(world->runtime, &identity, ERRAND_REASON_EXPLICIT, NULL),
+            ERRAND_OK);
     }
     assert_int_equal(errand_testing_clock(world->runtime, 5), ERRAND_OK);
     assert_int_equal(world_drain(world, 20), 12);
@@ -254,7 +254,8 @@ an_operation_that_never_ran_has_times_in_order_too(void **state)
     identity = world_start(world, &job);
     assert_int_equal(errand_testing_clock(world->runtime, 50), ERRAND_OK);
     assert_int_equal(
-        errand_cancel(world->runtime, &identity, ERRAND_REASON_EXPLICIT, NULL), ERRAND_OK);
+        errand_cancel(world->runtime, &identity, ERRAND_REASON_EXPLICIT, NULL),
+        ERRAND_OK);
     assert_int_equal(world_drain(world, 1), 1);
     news = world_last(world);
     assert_int_equal(news->t_submit, 1000);

@@ -313,8 +313,8 @@ a_return_after_the_end_is_dropped_by_who_returned(void **state)
     assert_int_equal(stays.work.count[AT_STATE_DROP], 0);
     gate_open(&stays.body);
     gate_await_arrival(&stays.dropped);
-    assert_true(pthread_equal(stays.work.thread[AT_STATE_DROP],
-                              stays.work.thread[AT_BODY]));
+    assert_true(
+        pthread_equal(stays.work.thread[AT_STATE_DROP], stays.work.thread[AT_BODY]));
     counted_check_ended(&stays.work);
     gate_fini(&stays.body);
 }

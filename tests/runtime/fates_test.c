@@ -241,7 +241,8 @@ late_completions_of_reused_slots_wake_nobody(void **state)
     /* O46, C-A11: the old operation's completion arrives while the next wait of the same host pointer
      * is active; and a retained hook is not released by it. */
     test_world *world = *state;
-    counted first = {.lingers = true, .cancel_answer = ERRAND_HOOK_PENDING,
+    counted first = {.lingers = true,
+                     .cancel_answer = ERRAND_HOOK_PENDING,
                      .reap_answer = ERRAND_HOOK_PENDING},
             second = {.lingers = true};
     errand_snapshot snapshot;

@@ -42,9 +42,8 @@ an_interrupt_in_a_signal_handler_stops_the_roots(void **state)
     assert_int_equal(errand_inbox_open(world->runtime, &signalled), ERRAND_OK);
     assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
     for (int i = 0; i < 2; i++) {
-        errand_task_spec spec = {.struct_size = sizeof spec,
-                                 .fn = park_until_stopped,
-                                 .state = &reasons[i]};
+        errand_task_spec spec = {
+            .struct_size = sizeof spec, .fn = park_until_stopped, .state = &reasons[i]};
 
         assert_int_equal(errand_spawn(world->runtime, NULL, &spec, NULL), ERRAND_OK);
     }
@@ -151,7 +150,8 @@ posts_of_many_threads_end_each_operation_once(void **state)
             world_step(world, round % 3 == 0);
             counted_drive(world);
         }
-        while (atomic_load_explicit(&self.looked, memory_order_acquire) < POSTERS * round) {
+        while (atomic_load_explicit(&self.looked, memory_order_acquire) <
+               POSTERS * round) {
             counted_drive(world); /* Pairs: crowd-round */
             sched_yield();
         }

@@ -9,8 +9,8 @@
 #include "gate.h"
 
 static const counted_place owners[] = {
-    AT_DECODE,           AT_DECODER_DROP, AT_CANCEL,       AT_REAP,       AT_HOOK_DROP, AT_RESUME,
-    AT_CONTINUATION_DROP, AT_STATE_DROP,  AT_PAYLOAD_DROP, AT_VALUE_DROP};
+    AT_DECODE, AT_DECODER_DROP,      AT_CANCEL,     AT_REAP,         AT_HOOK_DROP,
+    AT_RESUME, AT_CONTINUATION_DROP, AT_STATE_DROP, AT_PAYLOAD_DROP, AT_VALUE_DROP};
 
 static void
 check_threads(const counted *self)
@@ -104,8 +104,7 @@ watch_the_worker(void *arg, const char *place)
     watcher *self = arg;
     bool settles = strcmp(place, "settle") == 0;
 
-    if (pthread_equal(pthread_self(), owner) ||
-        !(settles || strcmp(place, "put") == 0))
+    if (pthread_equal(pthread_self(), owner) || !(settles || strcmp(place, "put") == 0))
         return;
     self->early += count_destroyed(self->work) != 0;
     self->early += self->work->count[AT_DEFER] != 1;
@@ -200,8 +199,10 @@ free_state(void *state)
     free(state);
 }
 
-static const errand_job_type brief_type = {
-    .struct_size = sizeof brief_type, .name = "brief", .run = use_state, .drop = free_state};
+static const errand_job_type brief_type = {.struct_size = sizeof brief_type,
+                                           .name = "brief",
+                                           .run = use_state,
+                                           .drop = free_state};
 
 static void
 a_worker_touches_nothing_after_its_put(void **state)

@@ -107,7 +107,8 @@ a_record_is_not_used_again_while_its_post_is_on_the_way(void **state)
     assert_int_equal(errand_drain(world->runtime, 1, post_and_end, world, &count),
                      ERRAND_OK);
     assert_int_equal(count, 1);
-    assert_int_equal(job.dropped, 1); /* the operation is gone; its post is still linked */
+    assert_int_equal(job.dropped,
+                     1); /* the operation is gone; its post is still linked */
     assert_int_equal(errand_issue(world->runtime, 1, NULL, &next), ERRAND_EFULL);
     assert_int_equal(world_drain(world, 1), 0);
     assert_int_equal(errand_issue(world->runtime, 1, NULL, &next), ERRAND_OK);

@@ -58,8 +58,8 @@ at_step(void *arg, const char *place)
 static void
 check_law(const errand_snapshot *of)
 {
-    assert_int_equal(of->accepted, of->queued + of->running + of->undrained + of->drained +
-                                       of->undeliverable);
+    assert_int_equal(of->accepted, of->queued + of->running + of->undrained +
+                                       of->drained + of->undeliverable);
 }
 
 /* Submits with an intruder at that step; post: it cancels from there. */
@@ -69,9 +69,7 @@ submit_intruded(test_world *world, counted *work, int step, bool post, intruder 
     errand_submission submission = counted_submission(world, work);
 
     counted_await(work);
-    *self = (intruder){.world = world,
-                       .identity = work->identity,
-                       .step = steps[step]};
+    *self = (intruder){.world = world, .identity = work->identity, .step = steps[step]};
     if (post)
         assert_int_equal(errand_inbox_open(world->runtime, &self->inbox), ERRAND_OK);
     errand_testing_pause(at_step, self);

@@ -13,17 +13,17 @@ enum { COLLECTED_MAX = 64 };
 typedef struct collected_object {
     uint64_t magic;
     int number;
-    struct collected_object *next;    /* an edge of its own */
+    struct collected_object *next;     /* an edge of its own */
     struct collected_object *moved_to; /* during a collection */
 } collected_object;
 
 typedef struct collected_heap {
     collected_object halves[2][COLLECTED_MAX];
     int half;
-    size_t used;   /* objects that are alive, or not yet collected */
-    size_t visits; /* slots of the last collection */
+    size_t used;             /* objects that are alive, or not yet collected */
+    size_t visits;           /* slots of the last collection */
     int seen[COLLECTED_MAX]; /* the numbers behind them, in their order */
-    uint64_t allocations; /* that the library made during all collections */
+    uint64_t allocations;    /* that the library made during all collections */
 } collected_heap;
 
 void collected_init(collected_heap *heap);

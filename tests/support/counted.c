@@ -132,11 +132,10 @@ drop_decoder(void *data)
     arrive(data, AT_DECODER_DROP);
 }
 
-static const errand_decoder_type decoder_type = {
-    .struct_size = sizeof decoder_type,
-    .decode = decode,
-    .drop = drop_decoder,
-    .trace = trace_decoder};
+static const errand_decoder_type decoder_type = {.struct_size = sizeof decoder_type,
+                                                 .decode = decode,
+                                                 .drop = drop_decoder,
+                                                 .trace = trace_decoder};
 
 static errand_hook_answer
 cancel(void *data, char *text, size_t size)
@@ -166,12 +165,11 @@ drop_hook(void *data)
     arrive(data, AT_HOOK_DROP);
 }
 
-static const errand_hook_type hook_type = {
-    .struct_size = sizeof hook_type,
-    .cancel = cancel,
-    .reap = reap,
-    .drop = drop_hook,
-    .trace = trace_hook};
+static const errand_hook_type hook_type = {.struct_size = sizeof hook_type,
+                                           .cancel = cancel,
+                                           .reap = reap,
+                                           .drop = drop_hook,
+                                           .trace = trace_hook};
 
 static void
 resume(void *own_data, errand_runtime *runtime, const errand_news *news)
@@ -248,11 +246,10 @@ counted_submission(test_world *world, counted *self)
 void
 counted_await(counted *self)
 {
-    errand_continuation continuation = {
-        .resume = resume,
-        .drop = drop_continuation,
-        .trace = trace_continuation,
-        .data = self};
+    errand_continuation continuation = {.resume = resume,
+                                        .drop = drop_continuation,
+                                        .trace = trace_continuation,
+                                        .data = self};
 
     assert_int_equal(errand_await(&self->wait, &continuation), ERRAND_OK);
 }
