@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* smallest_host: one operation, from a job to its completion.
  *     cc smallest_host.c $(pkg-config --cflags --libs errand) && ./a.out
- *
  * A host is whoever owns a runtime: here main.  Its job runs on a worker thread; the completion
  * comes back to this thread, exactly once. */
 #include <stdio.h>
