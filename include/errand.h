@@ -555,8 +555,8 @@ struct errand_visitor {
     bool (*visit)(errand_visitor *visitor, void **slot);
     void *arg;
 };
-/* Thread: [owner], also inside a collection.  Allocates nothing.   Gives: was it
- * stopped? */
+/* Thread: [owner], also inside a collection.  Allocates nothing.
+ * Gives: true if it was stopped. */
 ERRAND_API bool errand_runtime_trace(errand_runtime *runtime, errand_visitor *visitor);
 
 /* ---- 9. The end -------------------------------------------------------------------- */
