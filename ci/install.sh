@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # ci/install.sh: installs the release build, moves it, and builds programs against it as a
-# user would: by the CMake package and by pkg-config, shared and static, in C and C++.
+# user would: by the CMake package and by pkg-config, shared and static, in C and C++; runs the
+# examples so, and loads the Lua module into a stock lua5.4.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$PWD/build/check/install
@@ -21,7 +22,8 @@ result() { # NAME CODE
         printf 'pass\tinstall\t%s\t\n' "$1" >>"$ERRAND_RESULTS"
     else
         echo "install: $1 failed"
-        printf 'fail\tinstall\t%s\tsee above\n' "$1" >>"$ERRAND_RESULTS"
+        printf 'fail\tinstall\t%s\t%s\n' "$1" \
+            "$(grep -m 1 -iE 'error|cannot|not ' "$folder/said" | tr '\t' ' ')" >>"$ERRAND_RESULTS"
         status=1
     fi
 }
@@ -44,13 +46,32 @@ from_cxx() {
     g++ -std=c++11 -Wall -Wextra -Werror -x c++ tests/install/consumer.c -o "$folder/cxx" \
         -x none $(pkg-config --cflags --libs errand) && "$folder/cxx"
 }
+# Each by the command that docs/building.md gives, and nothing that only gcc's own C knows.
+examples() {
+    for example in examples/*.c; do
+        gcc -std=c17 -pedantic -Wall -Wextra -Werror "$example" -o "$folder/example" \
+            $(pkg-config --cflags --libs errand) -pthread && "$folder/example" || return 1
+    done
+}
+lua_module() {
+    [ -e "$prefix/lib/lua/5.4/errand.so" ] || {
+        echo "error: the Lua module is not installed"
+        return 1
+    }
+    LUA_CPATH="$prefix/lib/lua/5.4/?.so" lua5.4 -e '
+        local errand = require "errand"
+        assert(errand.run(function()
+            return errand.await(errand.spawn(function() return 42 end))
+        end) == 42)'
+}
 # The shared library shows exactly what the public headers declare.
 same_names() {
     python3 tests/lint/exported_names.py "$LD_LIBRARY_PATH/liberrand.so" include
 }
-for test in by_cmake by_pkg_config by_pkg_config_static from_cxx same_names; do
+for test in by_cmake by_pkg_config by_pkg_config_static from_cxx examples lua_module same_names; do
     code=0
-    $test || code=$?
+    $test >"$folder/said" 2>&1 || code=$?
+    cat "$folder/said"
     result "$test" $code
 done
 exit $status

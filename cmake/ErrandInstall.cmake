@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What a user of the library gets: headers, both libraries, a CMake package, errand.pc.
+# What a user of the library gets: headers, both libraries, a CMake package, errand.pc; and from
+# hosts/lua, where that is built, the Lua module.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS errand errand_static EXPORT errandTargets

@@ -6,6 +6,7 @@
  * The loop has a timer of its own and one descriptor of the runtime's, which is readable while
  * something is buffered.  The loop polls it, never reads it, and calls errand_drive when it is
  * ready.  Nothing else is needed; neither side knows the other. */
+#define _POSIX_C_SOURCE 200809L /* nanosleep, with -std=c17 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -98,13 +99,12 @@ main(void)
     int heard = 0, ticks = 0, wake;
     errand_runtime *runtime;
     errand_executor *pool;
-    errand_blocking_config threads = {.struct_size = sizeof threads};
     errand_lease *lease;
     errand_runtime_config config = {.struct_size = sizeof config,
                                     .on_completion = on_completion,
                                     .held_on_completion_arg = &heard};
     must(errand_runtime_create(&config, &runtime));
-    must(errand_blocking_create(&threads, &pool));
+    must(errand_blocking_create(NULL, &pool));
     must(errand_attach(runtime, pool, 0, &lease));
     must(errand_runtime_wake_fd(runtime, &wake));
 

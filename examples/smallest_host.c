@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* smallest_host: one operation, from a job to its completion.
- *
  *     cc smallest_host.c $(pkg-config --cflags --libs errand) && ./a.out
- *
  * A host is whoever owns a runtime: here main.  Its job runs on a worker thread; the completion
  * comes back to this thread, exactly once. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <errand.h>
-#include <errand/executor.h>
+#include <errand/executor.h> /* and errand.h */
 
 static void
 must(errand_status status)
 {
-    if (status != ERRAND_OK) {
-        fprintf(stderr, "%s\n", errand_status_text(status));
-        exit(1);
-    }
+    if (status == ERRAND_OK)
+        return;
+    fprintf(stderr, "%s\n", errand_status_text(status));
+    exit(1);
+}
+
+/* Hears of every call that this program makes wrongly: install it first of all. */
+static void
+on_misuse(void *arg, errand_status status, const char *text)
+{
+    fprintf(stderr, "%s: %s: %s\n", (char *)arg, errand_status_name(status), text);
 }
 
 /* The body: runs on a worker, and touches nothing but its state. */
@@ -50,22 +54,20 @@ on_completion(void *arg, errand_completion *completion)
 int
 main(void)
 {
-    uint64_t limit = 1000000;
     errand_runtime *runtime;
     errand_executor *pool;
-    errand_blocking_config threads = {.struct_size = sizeof threads};
     errand_lease *lease;
+    errand_misuse_hook(on_misuse, "misuse");
     must(errand_runtime_create(NULL, &runtime));   /* this thread's side */
-    must(errand_blocking_create(&threads, &pool)); /* worker threads */
+    must(errand_blocking_create(NULL, &pool));     /* worker threads */
     must(errand_attach(runtime, pool, 0, &lease)); /* our place among them */
 
     errand_spec spec = ERRAND_SPEC_INIT;
     spec.kind = 1; /* our own number for this kind of work */
     spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING; /* the body looks at its token */
     spec.held_job = &adding;
-    spec.state = &limit;
+    spec.state = &(uint64_t){1000000};
     must(errand_start(lease, &spec, NULL, NULL)); /* OK: exactly one completion is owed */
-
     for (size_t heard = 0; heard == 0;) {
         must(errand_park(runtime, UINT64_MAX)); /* sleep until something is there */
         must(errand_drain(runtime, 16, on_completion, NULL, &heard));

@@ -4,23 +4,22 @@
 /* errand: the life of one operation, in order.
  *
  * The law: errand_submit() answering ERRAND_OK means that exactly one completion of that
- * operation is drained from its runtime's inbox, or counted, by operation, as undeliverable
- * in that runtime's closing report.  Any other answer means that none is, and that its job
- * never runs.
+ * operation is drained from its runtime's inbox, or counted, by operation, as
+ * undeliverable in that runtime's closing report.  Any other answer means that none is,
+ * and that its job never runs.
  *
- * Parameters: plain pointer = borrowed for the call; take_x = a token, moved and zeroed on
- *   success, untouched on failure; out_x = written on success only; own_x = a callback's to
- *   keep; a field held_x must outlive what was made with it.
- * Tokens (errand_prepared, errand_binding, errand_wait, errand_submission) are small values:
- *   one type per stage, so that a skipped stage does not compile.  A copy that was used
- *   already is recognised (ESPENT) while its runtime lives.
+ * Parameters: plain pointer = borrowed for the call; take_x = a token, moved and zeroed
+ *   on success, untouched on failure; out_x = written on success only; own_x = a
+ *   callback's to keep; a field held_x must outlive what was made with it.
+ * Tokens (errand_prepared, errand_binding, errand_wait, errand_submission) are small
+ *   values: one type per stage, so that a skipped stage does not compile.  A copy that
+ *   was used already is recognised (ESPENT) while its runtime lives.
  * Threads: [owner] the runtime's thread, else ETHREAD; [any]; [worker] inside a job;
  *   [signal] async-signal-safe.
- * Every function answers EINVAL for a NULL it does not allow, EFORKED in a forked child, and
- * ECLOSED after the runtime was shut down; these are not repeated below.  Statuses of misuse
- * also call the misuse hook (errand/base.h).
- * Config structs: set struct_size, leave the rest zero for the documented defaults; unknown
- *   option bits answer EINVAL. */
+ * Every function answers EINVAL for a NULL it does not allow, EFORKED in a forked child,
+ * and ECLOSED after the runtime was shut down; these are not repeated below.
+ * Config structs: set struct_size, leave the rest zero for the documented defaults;
+ *   unknown option bits answer EINVAL. */
 #include "errand/base.h"
 ERRAND_BEGIN
 
@@ -31,8 +30,8 @@ typedef struct errand_inbox errand_inbox;       /* a counted handle for other th
 typedef struct errand_job errand_job;           /* a running job's view of itself */
 typedef struct errand_visitor errand_visitor;   /* see errand_runtime_trace */
 
-/* An identity names an operation, by value.  It grants nothing.  slot is where the library
- * looks first; it is no part of the name. */
+/* An identity names an operation, by value.  It grants nothing.  slot is where the
+ * library looks first; it is no part of the name. */
 typedef struct errand_identity {
     uint64_t runtime, wait, generation, operation;
     uint32_t kind, slot;
@@ -48,41 +47,52 @@ ERRAND_TOKEN(errand_binding);    /* a job with a name */
 ERRAND_TOKEN(errand_wait);       /* the runtime's half of a binding */
 ERRAND_TOKEN(errand_submission); /* the executor's half, unarmed */
 
-/* ---- 1. A world --------------------------------------------------------------------------- */
+/* ---- 1. A world -------------------------------------------------------------------- */
+
+/* Before all else install errand_misuse_hook (errand/base.h): every status of misuse
+ * calls it with a text that names the function, the cause and the mend. */
 
 typedef enum errand_order {
     ERRAND_ORDER_ARRIVAL = 0, /* real workers; drained as it comes: production */
     ERRAND_ORDER_INLINE = 1   /* one job at a time at its virtual due; seeded: tests */
 } errand_order;
 
+/* Coarse: clocks are read once per group of jobs and per millisecond of work: start and
+ * end are off by at most 1 ms + 1/10^5; what a drain's handlers submit may share the time
+ * of one of the last 16 of them, and jobs far below a microsecond the reading of one of the
+ * next three of their group. */
 typedef enum errand_times {
-    /* Clocks are read once per group of jobs and per millisecond of work: start and end are off by
-     * at most 1 ms + 1/10^5; what a drain's handlers submit may share the time of one of the
-     * last 16 of them.  Jobs far below a
-     * microsecond may share the reading of one of the next three of their group. */
     ERRAND_TIMES_COARSE = 0,
     ERRAND_TIMES_EXACT = 1, /* two clock reads per job */
     ERRAND_TIMES_NONE = 2   /* all three are 0 */
 } errand_times;
 
-enum { /* errand_runtime_config.flags */
-       ERRAND_RUNTIME_REFUSE_FOREIGN =
-           1,                        /* seeded orders: posts from other threads answer
-                                           * EREPRODUCE instead of marking the run */
-       ERRAND_RUNTIME_TEST_CLOCK = 2      /* the clock moves only by errand_testing_clock; bodies
-                                           * start and end when their completion is drained */
+/* errand_runtime_config.flags */
+enum {
+    /* Seeded orders: other threads' posts answer EREPRODUCE and do not mark the run. */
+    ERRAND_RUNTIME_REFUSE_FOREIGN = 1,
+    /* The clock moves only by errand_testing_clock; bodies start and end when drained. */
+    ERRAND_RUNTIME_TEST_CLOCK = 2
 };
 
 struct errand_completion;
-/* errand_completion_fn: hears of one completion, on the owner's thread, inside a drain or
- * drive.  May call everything but what answers EBUSY then.  The payload is dropped when it
- * returns, unless taken.  May be left by longjmp; see errand_runtime_unwound. */
+/* errand_completion_fn: a handler hears of each completion once, on the owner's thread,
+ * as the second of those that one is delivered to:
+ *   1. the decoder, if somebody waits and the outcome is not CANCELLED; else it is
+ *   dropped
+ *   2. the handler: errand_drain's own, or on_completion in a drive and a RUN shutdown
+ *   3. the continuation or task, if one waits: at its turn in a drive, maybe a later one
+ * What none of them took is dropped when the last has returned; the job's state after 2.
+ * Who takes the payload (errand_completion_take) has it alone: those behind find none,
+ * and
+ * errand_completion_read tells them EDECODE.  A handler that looks on should only read.
+ * It may call everything but what answers EBUSY then, and be left by longjmp; see
+ * errand_runtime_unwound. */
 typedef void errand_completion_fn(void *arg, struct errand_completion *completion);
 
 typedef struct errand_runtime_config {
     uint32_t struct_size;
-    uint32_t
-        operations_max; /* issued and not yet delivered; 0 = 65536; at most 2^24 - 1 */
+    uint32_t operations_max; /* issued, not yet delivered; 0 = 65536; at most 2^24 - 1 */
     errand_order order;
     errand_times times;
     uint64_t seed;     /* inline: decides everything; arrival: application draws only */
@@ -93,37 +103,38 @@ typedef struct errand_runtime_config {
     uint32_t held_max; /* operations whose body outlived them; 0 = 64 */
     uint32_t flags;
     uint32_t reserved_zero;
-    errand_completion_fn *on_completion; /* called by errand_drive; NULL = nobody */
+    /* The handler of drives and of a RUN shutdown; NULL = none.  A drain has its own. */
+    errand_completion_fn *on_completion;
     void *held_on_completion_arg;
 } errand_runtime_config;
 
-/* errand_runtime_create: make a runtime that belongs to the calling thread.  config NULL = all
- * defaults.
+/* errand_runtime_create: make a runtime that belongs to the calling thread.  config NULL
+ * = all defaults.
  * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_runtime);
 
-/* errand_runtime_release: let go of a runtime that is not in a drive or drain, so that another
- * thread may adopt it.  Between the two every call but adopt answers ETHREAD.
- * Thread: [owner] / [any].   Errors: ETHREAD · EBUSY · EMISUSE (adopt: it has an owner). */
+/* errand_runtime_release: let go of a runtime that is not in a drive or drain, so that
+ * another thread may adopt it.  Between the two every call but adopt answers ETHREAD.
+ * Thread: [owner] / [any].   Errors: ETHREAD · EBUSY · EMISUSE (adopt: owned). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_release(errand_runtime *runtime);
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_adopt(errand_runtime *runtime);
 
-/* errand_runtime_now: the runtime's clock in ns: CLOCK_MONOTONIC in arrival order, virtual in
- * the seeded orders, 0 for NULL.  errand_runtime_id: its number, from one counter per process.
- * Thread: [owner]. */
+/* errand_runtime_now: the runtime's clock in ns: CLOCK_MONOTONIC in arrival order,
+ * virtual in the seeded orders, 0 for NULL.
+ * errand_runtime_id: its number, from one counter per process.   Thread: [owner]. */
 ERRAND_API uint64_t errand_runtime_now(const errand_runtime *runtime);
 ERRAND_API uint64_t errand_runtime_id(const errand_runtime *runtime);
 
-/* errand_attach: give the runtime a place in an executor.  owed_max bounds accepted - drained
- * (0 = 4096, at most 2^24 - 1).  The lease belongs to the runtime and keeps the executor alive.
+/* errand_attach: give the runtime a place in an executor.  owed_max bounds accepted -
+ * drained (0 = 4096, at most 2^24 - 1).  The lease belongs to the runtime and keeps the
+ * executor alive.
  * Thread: [owner].   Errors: ETHREAD · EDUPLICATE · ECLOSED · ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_attach(errand_runtime *runtime,
-                                                       errand_executor *executor,
-                                                       uint32_t owed_max,
-                                                       errand_lease **out_lease);
+ERRAND_API ERRAND_MUST_USE errand_status errand_attach(
+    errand_runtime *runtime, errand_executor *executor, uint32_t owed_max,
+    errand_lease **out_lease);
 
-/* ---- 2. Work -------------------------------------------------------------------------------- */
+/* ---- 2. Work ----------------------------------------------------------------------- */
 
 /* What a payload is: compared by address.  drop may be NULL. */
 typedef struct errand_payload_type {
@@ -136,21 +147,20 @@ typedef struct errand_payload {
     size_t size;
 } errand_payload;
 
-typedef enum errand_resource_class { /* how it can be stopped; there is no other (O12) */
-                                     ERRAND_INTERRUPTIBLE_BLOCKING =
-                                         1, /* a body that watches its token or has a hook */
-                                     ERRAND_QUARANTINED_BLOCKING =
-                                         2, /* cannot be stopped: needs a bound */
-                                     ERRAND_INTERRUPTIBLE_ASYNC =
-                                         3 /* polled; see errand/async.h */
+/* How it can be stopped; there is no other way (O12). */
+typedef enum errand_resource_class {
+    ERRAND_INTERRUPTIBLE_BLOCKING = 1, /* a body that watches its token or has a hook */
+    ERRAND_QUARANTINED_BLOCKING = 2,   /* cannot be stopped: needs a bound */
+    ERRAND_INTERRUPTIBLE_ASYNC = 3     /* polled; see errand/async.h */
 } errand_resource_class;
 
-/* A body.  Answers 0 and may write *out_payload, or answers a code of its own, 1 .. INT32_MAX
- * (say more with errand_job_message).  Negative numbers are the library's: answering one is a
- * plain failure that names the misuse (O25). */
+/* A body.  Answers 0 and may write *out_payload, or answers a code of its own, 1 ..
+ * INT32_MAX (say more with errand_job_message).  Negative numbers are the library's:
+ * answering one is a plain failure that names the misuse (O25). */
 typedef int32_t errand_body_fn(errand_job *job, void *state, errand_payload *out_payload);
 
-typedef struct errand_job_type { /* usually one static const per kind of work */
+/* Usually one static const per kind of work. */
+typedef struct errand_job_type {
     uint32_t struct_size;
     const char *name;          /* the operation's name, unless the spec gives one */
     errand_body_fn *run;       /* blocking: the body */
@@ -159,8 +169,8 @@ typedef struct errand_job_type { /* usually one static const per kind of work */
     void (*drop)(void *state); /* [owner], after the completion's handler; once, always */
 } errand_job_type;
 
-/* Hooks of an interruptible resource, all [owner].  cancel: at most once for life; reap: any
- * number of times.  Both may write a text of at most size bytes for ERRAND_HOOK_ERROR. */
+/* Hooks of an interruptible resource, all [owner].  cancel: at most once for life; reap:
+ * any number of times.  Both may write a text, of at most size bytes, for HOOK_ERROR. */
 typedef enum errand_hook_answer {
     ERRAND_HOOK_REAPED = 1,  /* nothing of it is left */
     ERRAND_HOOK_PENDING = 2, /* ask again later (reap) */
@@ -179,10 +189,11 @@ typedef struct errand_verdict {
     errand_status status;      /* OK, EDECODE, or ECANCELLED */
     void *value;               /* the decoder's, for the continuation */
     void (*drop)(void *value); /* called if nobody is resumed with it */
-    /* A collector's view of value until somebody is resumed with it; NULL = nothing in it. */
+    /* A collector's view of value until somebody is resumed with it; NULL = none. */
     bool (*trace)(void **value, errand_visitor *visitor);
 } errand_verdict;
-typedef struct errand_decoder_type { /* all [owner] */
+/* All [owner].  decode may read the payload or take it: see errand_completion_fn. */
+typedef struct errand_decoder_type {
     uint32_t struct_size;
     void (*decode)(void *own_data, struct errand_completion *completion,
                    errand_verdict *out_verdict);
@@ -190,9 +201,9 @@ typedef struct errand_decoder_type { /* all [owner] */
     bool (*trace)(void *data, errand_visitor *visitor);
 } errand_decoder_type;
 
-/* What a prepared operation owns: kind, decoder, resource class, job.  From the success of
- * prepare (or start) on, state, decoder and hook data are the operation's: each is dropped
- * exactly once on every path. */
+/* What a prepared operation owns: kind, decoder, resource class, job.  From the success
+ * of prepare (or start) on, state, decoder and hook data are the operation's: each is
+ * dropped exactly once on every path. */
 typedef struct errand_spec {
     uint32_t struct_size;
     uint32_t kind; /* the host's own number; nonzero */
@@ -206,60 +217,69 @@ typedef struct errand_spec {
     void *decoder_data;
     const errand_hook_type *held_hook; /* interruptible only; NULL = the token alone */
     void *hook_data;
-    uint64_t deadline_ns; /* its own, from submit; 0 = none */
-    uint64_t
-        quarantine_ns; /* quarantined: hard deadline from a cancel; 0 = see work_max */
-    uint64_t work_max; /* quarantined: finite work, reported by errand_job_work */
+    uint64_t deadline_ns;   /* its own: a length from submit; 0 = none */
+    uint64_t quarantine_ns; /* quarantined: a length from a cancel; 0 = see work_max */
+    uint64_t work_max;      /* quarantined: finite work, told by errand_job_work */
     const char *held_work_unit; /* with work_max: "bytes", "rows" */
     uint64_t soft_ns;           /* running longer is listed as overrun; 0 = never */
     const char *held_name;      /* NULL = the job type's */
     uint64_t trace_id;
 } errand_spec;
+/* errand_spec spec = ERRAND_SPEC_INIT; in C, and in C++, which names no members. */
+#if defined(__cplusplus)
+inline errand_spec
+errand__spec_init()
+{
+    errand_spec spec = errand_spec();
+    spec.struct_size = sizeof(errand_spec);
+    return spec;
+}
+#define ERRAND_SPEC_INIT errand__spec_init()
+#else
 #define ERRAND_SPEC_INIT                                                                 \
     {                                                                                    \
         .struct_size = sizeof(errand_spec)                                               \
     }
+#endif
 
 /* errand_prepare: a job becomes a token.
  * Thread: [owner].   Gives: *out_prepared; pass it to errand_bind or abandon it.
- * Errors: ENOMEM · EINVAL (zero kind, unknown class, a class without what can stop it, a bound
- *   of zero, a hook on quarantined work, a job type without its functions) · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_prepare(errand_runtime *runtime,
-                                                        const errand_spec *spec,
-                                                        errand_prepared *out_prepared);
+ * Errors: ENOMEM · EINVAL (zero kind, unknown class, a class without what can stop it, a
+ *   bound of zero, a hook on quarantined work, a job type without its functions) ·
+ *   ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_prepare(
+    errand_runtime *runtime, const errand_spec *spec, errand_prepared *out_prepared);
 /* errand_prepared_kind: the declared kind, 0 for a spent token.   Thread: [owner]. */
 ERRAND_API uint32_t errand_prepared_kind(const errand_prepared *prepared);
 
-/* ---- 3. A name, and the two joined ------------------------------------------------------------ */
+/* ---- 3. A name, and the two joined ------------------------------------------------- */
 
-/* errand_issue: the next identity.  wait is the host's own pointer, never touched, handed back
- * in the completion.
+/* errand_issue: the next identity.  wait is the host's own pointer, never touched, handed
+ * back in the completion.
  * Thread: [owner].   Errors: EEXHAUSTED · EFULL (operations_max) · EINVAL · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_issue(errand_runtime *runtime,
-                                                      uint32_t kind, void *wait,
-                                                      errand_identity *out_identity);
+ERRAND_API ERRAND_MUST_USE errand_status errand_issue(
+    errand_runtime *runtime, uint32_t kind, void *wait, errand_identity *out_identity);
 /* errand_retire: give back an issued identity that was never bound.
  * Thread: [owner].   Errors: ESPENT · EFOREIGN · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_retire(errand_runtime *runtime,
-                                                       const errand_identity *identity);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_retire(errand_runtime *runtime, const errand_identity *identity);
 
-/* errand_bind: join a name to a job.  Everything its completion needs is allocated here: from
- * now on memory cannot fail this operation.
+/* errand_bind: join a name to a job.  Everything its completion needs is allocated here:
+ * from now on memory cannot fail this operation.
  * Thread: [owner].   Consumes: *take_prepared on success.
- * Errors: EFOREIGN · ESPENT (identity or token used already) · EKIND · ENOMEM · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_bind(errand_runtime *runtime,
-                                                     const errand_identity *identity,
-                                                     errand_prepared *take_prepared,
-                                                     errand_binding *out_binding);
+ * Errors: EFOREIGN · ESPENT (identity or token used already) · EKIND · ENOMEM ·
+ * ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_bind(
+    errand_runtime *runtime, const errand_identity *identity,
+    errand_prepared *take_prepared, errand_binding *out_binding);
 
 /* errand_split: a binding becomes the runtime's half (who is told) and the submission.
  * Thread: [owner].   Errors: ESPENT · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_split(errand_binding *take_binding,
-                                                      errand_wait *out_wait,
-                                                      errand_submission *out_submission);
+ERRAND_API ERRAND_MUST_USE errand_status errand_split(
+    errand_binding *take_binding, errand_wait *out_wait,
+    errand_submission *out_submission);
 
-/* Who is resumed when the wait ends: once, by errand_drive, with the verdict (no decoder:
- * status OK, value = NULL).  drop is called instead if nobody may be resumed. */
+/* Why a wait or a task was ended. */
 typedef enum errand_reason {
     ERRAND_REASON_NONE = 0,
     ERRAND_REASON_EXPLICIT = 1,
@@ -271,11 +291,16 @@ typedef enum errand_reason {
     ERRAND_REASON_SHUTDOWN = 7
 } errand_reason;
 ERRAND_API const char *errand_reason_name(errand_reason reason); /* [any] */
+
+/* completion: as decoder and handler left it, NULL if the wait ended before; its payload
+ * is dropped when resume returns.  verdict: without a decoder OK and NULL. */
 typedef struct errand_news {
-    errand_reason reason;                       /* NONE: completion and verdict count */
-    const struct errand_completion *completion; /* payload is the decoder's or dropped */
+    errand_reason reason; /* NONE: completion and verdict count */
+    const struct errand_completion *completion;
     errand_verdict verdict;
 } errand_news;
+/* Who is resumed when the wait ends: once, by errand_drive.  drop is called instead if
+ * nobody may be resumed. */
 typedef struct errand_continuation {
     void (*resume)(void *own_data, errand_runtime *runtime, const errand_news *news);
     void (*drop)(void *data);
@@ -283,147 +308,167 @@ typedef struct errand_continuation {
     void *data;
 } errand_continuation;
 
-/* errand_await: register the wait, before or after its submission was submitted.  A half that
- * is abandoned instead leaves the operation to errand_drain's handler alone.
- * Thread: [owner].   Errors: ESPENT · ECANCELLED (the operation was cancelled before) · ETHREAD. */
+/* errand_await: register the wait, before or after its submission was submitted.  A half
+ * that is abandoned instead leaves the operation to errand_drain's handler alone.
+ * Thread: [owner].   Errors: ESPENT · ECANCELLED (the operation was cancelled before) ·
+ * ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_await(errand_wait *take_wait, const errand_continuation *continuation);
 
-/* Silent, NULL-safe and safe on zeroed or spent tokens: the job's state, decoder and hook data
- * are dropped unrun, no completion is owed.  An abandoned submission ends its wait without
- * resuming it.  Called on another thread or in a forked child they do nothing.
+/* Silent, NULL-safe and safe on zeroed or spent tokens: the job's state, decoder and hook
+ * data are dropped unrun, no completion is owed.  An abandoned submission ends its wait
+ * without resuming it.  Called on another thread or in a forked child they do nothing.
  * Thread: [owner]. */
 ERRAND_API void errand_prepared_abandon(errand_prepared *take_prepared);
 ERRAND_API void errand_binding_abandon(errand_binding *take_binding);
 ERRAND_API void errand_wait_abandon(errand_wait *take_wait);
 ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
 
-/* ---- 4. Out ------------------------------------------------------------------------------------- */
+/* ---- 4. Out ------------------------------------------------------------------------ */
 
-/* errand_submit: the point of admission.  Never blocks.  Allocates nothing, but for a queue when a
- * lane and priority of the lease are used for the first time.
+/* errand_submit: the point of admission.  Never blocks; allocates for a lease's first
+ * submission of a lane and priority at most.
  * Thread: [owner].   Consumes: *take_submission on success; refused, it stays valid.
- * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work) ·
- *   ENOTHREAD · ESPENT · EFOREIGN (a lease of another runtime) · ECANCELLED (cancelled before) ·
- *   EINVAL (the executor has no such lane) · EUNSUPPORTED (it does not run this class) ·
- *   ENOMEM (of that first time) · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_submit(errand_lease *lease,
-                                                       errand_submission *take_submission);
-/* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the rest are
- * untouched; the status is the first refusal's, or OK.  *out_accepted is always written.
- * Thread: [owner].   Errors: those of errand_submit. */
+ * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work)
+ *   · ENOTHREAD · ENOMEM (the first of its lane) · ESPENT · EFOREIGN (a lease of another
+ *   runtime) · ECANCELLED (cancelled before) · EUNSUPPORTED (an async job on a blocking
+ *   pool, a blocking one on the async executor) · EINVAL (a lane that was not defined) ·
+ *   ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
-errand_submit_many(errand_lease *lease, errand_submission *take_submissions, size_t count,
-                   size_t *out_accepted);
-/* errand_start: prepare, issue, bind, split and submit in one step, with no wait registered.
- * out_identity may be NULL.  On any error state, decoder and hook data stay the caller's.
- * Thread: [owner].   Errors: those of the five. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_start(errand_lease *lease,
-                                                      const errand_spec *spec, void *wait,
-                                                      errand_identity *out_identity);
+errand_submit(errand_lease *lease, errand_submission *take_submission);
+/* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the
+ * rest are untouched; the status is the first refusal's, or OK.  *out_accepted is always
+ * written.
+ * Thread: [owner].   Errors: those of errand_submit. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_submit_many(
+    errand_lease *lease, errand_submission *take_submissions, size_t count,
+    size_t *out_accepted);
+/* errand_start: prepare, issue, bind, split and submit in one step, with no wait
+ * registered.  out_identity may be NULL.  On any error state, decoder and hook data stay
+ * the caller's.
+ * Thread: [owner].   Errors: those of the five; EUNSUPPORTED as of errand_submit. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_start(
+    errand_lease *lease, const errand_spec *spec, void *wait,
+    errand_identity *out_identity);
 
-/* ---- 5. Inside a job ------------------------------------------------------------------------------ */
+/* ---- 5. Inside a job --------------------------------------------------------------- */
 
-/* All [worker], on the job they were given; any thread of the job may call errand_job_cancelled.
+/* All [worker], on the job they were given; any thread of the job may call
+ * errand_job_cancelled.
  * errand_job_cancelled: has somebody asked it to end?  Cheap: one load.
- * errand_job_name, errand_job_trace_id, errand_job_identity, errand_job_epoch: what it runs for.
- * errand_job_message: text for the code that the body is about to answer; cut at 255 bytes.
+ * errand_job_name, errand_job_trace_id, errand_job_identity, errand_job_epoch: what it
+ *   runs for.
+ * errand_job_message: text for the code that the body is about to answer; cut at 255
+ *   bytes.
  * errand_job_fail: the same, and names errno, a signal or a system call (0 = none).
  * errand_job_work: report finished work; EBOUND beyond work_max: return within the grace.
- * errand_job_defer: fn(arg) runs on this worker before the completion is put, newest first, also
- *   after a panic.  ENOMEM.
- * errand_job_alloc: zeroed memory that is gone at the job's end, however it ends.  NULL if none.
- * errand_payload_alloc: zeroed memory for a payload of *out_payload; it is the completion's, and
- *   freed by the library when nobody took it, by errand_payload_drop when somebody did.  It sets
- *   held_type to a type of its own; memory for a payload of your own type comes from your own
- *   allocator, because that type's drop frees it.
- * errand_job_follow: hand follow-up work to the runtime: named, bound and submitted on its thread
- *   when this job's completion is drained, in call order, on the same lease; dropped unrun if that
- *   is undeliverable.  wait as in errand_issue.  ENOMEM · EINVAL. */
+ * errand_job_defer: fn(arg) runs on this worker before the completion is put, newest
+ *   first, also after a panic.  ENOMEM.
+ * errand_job_alloc: zeroed memory that is gone at the job's end, however it ends.  NULL
+ *   if none.
+ * errand_payload_alloc: zeroed memory for a payload of *out_payload; it is the
+ *   completion's, and freed by the library when nobody took it, by errand_payload_drop
+ *   when somebody did.  It sets held_type to a type of its own; memory for a payload of
+ *   your own type comes from your own allocator, because that type's drop frees it.
+ * errand_job_follow: hand follow-up work to the runtime: named, bound and submitted on
+ *   its thread when this job's completion is drained, in call order, on the same lease;
+ *   dropped unrun if that is undeliverable.  wait as in errand_issue.  ENOMEM ·
+ *   EINVAL. */
 ERRAND_API bool errand_job_cancelled(const errand_job *job);
 ERRAND_API const char *errand_job_name(const errand_job *job);
 ERRAND_API uint64_t errand_job_trace_id(const errand_job *job);
 ERRAND_API errand_identity errand_job_identity(const errand_job *job);
 ERRAND_API uint64_t errand_job_epoch(const errand_job *job);
-ERRAND_API void errand_job_message(errand_job *job, const char *format, ...)
-    ERRAND_PRINTF(2, 3);
-ERRAND_API void errand_job_fail(errand_job *job, int32_t sys_errno, int32_t signal_number,
-                                const char *system_call, const char *format, ...)
-    ERRAND_PRINTF(5, 6);
-ERRAND_API ERRAND_MUST_USE errand_status errand_job_work(errand_job *job,
-                                                         uint64_t amount);
-ERRAND_API ERRAND_MUST_USE errand_status errand_job_defer(errand_job *job,
-                                                          void (*fn)(void *), void *arg);
+ERRAND_API void
+errand_job_message(errand_job *job, const char *format, ...) ERRAND_PRINTF(2, 3);
+ERRAND_API void
+errand_job_fail(errand_job *job, int32_t sys_errno, int32_t signal_number,
+                const char *system_call, const char *format, ...) ERRAND_PRINTF(5, 6);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_job_work(errand_job *job, uint64_t amount);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_job_defer(errand_job *job, void (*fn)(void *), void *arg);
 ERRAND_API void *errand_job_alloc(errand_job *job, size_t size);
-ERRAND_API void *errand_payload_alloc(errand_job *job, size_t size,
-                                      errand_payload *out_payload);
+ERRAND_API void *
+errand_payload_alloc(errand_job *job, size_t size, errand_payload *out_payload);
 ERRAND_API void errand_payload_drop(errand_payload *payload);
-ERRAND_API ERRAND_MUST_USE errand_status errand_job_follow(errand_job *job,
-                                                           const errand_spec *spec,
-                                                           void *wait);
-/* errand_panic: end this job with one PANICKED completion and this message; the worker goes on.
- * Outside a contained frame it prints the message and aborts, like assert.   Thread: [any]. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_job_follow(errand_job *job, const errand_spec *spec, void *wait);
+/* errand_panic: end this job with one PANICKED completion and this message; the worker
+ * goes on.  Outside a contained frame it prints the message and aborts, like assert.
+ * Thread: [any]. */
 ERRAND_API ERRAND_NORETURN void errand_panic(const char *format, ...) ERRAND_PRINTF(1, 2);
 
-/* ---- 6. A change of mind ---------------------------------------------------------------------------- */
+/* ---- 6. A change of mind ----------------------------------------------------------- */
 
 typedef enum errand_cancel_answer {
-    ERRAND_CANCEL_CANCELLED = 1, /* it was queued: its body will never run */
+    /* It was queued: its body will never run, and a CANCELLED completion is drained. */
+    ERRAND_CANCEL_CANCELLED = 1,
+    /* It was cancelled while queued before; that completion is on its way, unchanged. */
     ERRAND_CANCEL_ALREADY = 2,
-    ERRAND_CANCEL_RUNNING = 3, /* its hook was called or its token set */
-    ERRAND_CANCEL_SETTLED = 4, /* its completion is on its way, unchanged */
+    /* Its token is set and its hook was called, by this cancel or by one before: it may
+     * end early, and its completion says how it ended. */
+    ERRAND_CANCEL_RUNNING = 3,
+    /* It has ended: its completion is on its way unchanged, or was drained while its
+     * continuation was not resumed yet, which then hears the reason instead. */
+    ERRAND_CANCEL_SETTLED = 4,
+    /* It is issued, bound or split: awaiting or submitting it will answer ECANCELLED. */
     ERRAND_CANCEL_NOT_SUBMITTED = 5,
+    /* Nothing has this name: it was retired or delivered, or its handler runs now. */
     ERRAND_CANCEL_UNKNOWN = 6
 } errand_cancel_answer;
 
-/* errand_cancel: end the wait with the reason, and ask the operation to end.  The completion is
- * drained like any other and counted late.
+/* errand_cancel: end the wait with the reason, and ask the operation to end.  From
+ * RUNNING or CANCELLED on, its completion is drained like any other and flagged and
+ * counted late, also if nobody ever waited (errand_start).  out_answer may be NULL.
  * Thread: [owner].   Errors: ETHREAD · EFOREIGN · EINVAL (reason). */
-ERRAND_API ERRAND_MUST_USE errand_status errand_cancel(errand_runtime *runtime,
-                                                       const errand_identity *identity,
-                                                       errand_reason reason,
-                                                       errand_cancel_answer *out_answer);
-/* errand_reap_ready: the resource of a cancelled operation can be reaped now: ask its hook at the
- * next drive.   Thread: [owner].   Errors: ETHREAD · EUNKNOWN. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_cancel(
+    errand_runtime *runtime, const errand_identity *identity, errand_reason reason,
+    errand_cancel_answer *out_answer);
+/* errand_reap_ready: the resource of a cancelled operation can be reaped now: ask its
+ * hook at the next drive.   Thread: [owner].   Errors: ETHREAD · EUNKNOWN. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_reap_ready(errand_runtime *runtime, const errand_identity *identity);
 
 /* From other threads.  A handle is counted and may outlive the runtime.
  * errand_inbox_open [owner] · errand_inbox_abandon [any].
- * errand_post_cancel [any]: OK = posted (also when it was posted before), EGONE = that operation
- *   or the inbox is gone, EREPRODUCE.
- * errand_post [any]: OK = fn(runtime, arg) runs once on the owner's thread inside a drain or drive,
- *   or drop(arg) is called at close.  node is the poster's until OK, the library's until fn or drop
- *   is called.  EGONE · EREPRODUCE · EBUSY (node is posted already).
- * errand_interrupt [signal]: cancels the roots with HOST_STOP at the next drive, and wakes. */
+ * errand_post_cancel [any]: OK = posted (also when it was posted before), EGONE = that
+ *   operation or the inbox is gone, EREPRODUCE.
+ * errand_post [any]: OK = fn(runtime, arg) runs once on the owner's thread inside a drain
+ *   or drive, or drop(arg) is called at close.  node is the poster's until OK, the
+ *   library's until fn or drop is called.  EGONE · EREPRODUCE · EBUSY (node is posted
+ *   already).
+ * errand_interrupt [signal]: wakes, and the next drive cancels the roots with
+ *   HOST_STOP. */
 typedef struct errand_command {
     void *library[2];
     void (*fn)(errand_runtime *runtime, void *arg);
     void (*drop)(void *arg);
     void *arg;
 } errand_command;
-ERRAND_API ERRAND_MUST_USE errand_status errand_inbox_open(errand_runtime *runtime,
-                                                           errand_inbox **out_inbox);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_inbox_open(errand_runtime *runtime, errand_inbox **out_inbox);
 ERRAND_API void errand_inbox_abandon(errand_inbox **take_inbox);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_post_cancel(errand_inbox *inbox, const errand_identity *identity);
-ERRAND_API ERRAND_MUST_USE errand_status errand_post(errand_inbox *inbox,
-                                                     errand_command *node);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_post(errand_inbox *inbox, errand_command *node);
 ERRAND_API void errand_interrupt(errand_inbox *inbox);
-/* For a collector's finaliser [owner]: no lock, no host code; effect at the next drive or drain.
- * errand_cancel_later: EUNKNOWN.  errand_abandon_later takes a submission: ESPENT. */
+/* For a collector's finaliser [owner]: no lock, no host code; done by the next drive or
+ * drain.  errand_cancel_later: EUNKNOWN.  errand_abandon_later: ESPENT. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_cancel_later(errand_runtime *runtime, const errand_identity *identity);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_abandon_later(errand_submission *take_submission);
 
-/* ---- 7. News ------------------------------------------------------------------------------------------ */
+/* ---- 7. News ----------------------------------------------------------------------- */
 
-enum {                  /* errand_completion.flags */
-       ERRAND_LATE = 1, /* its wait had ended */
-       ERRAND_HELD = 2, /* settled by the library; its body has not returned */
-       ERRAND_CANCEL_REQUESTED = 4, /* somebody asked it to end */
-       ERRAND_MESSAGE_LOST = 8 /* no message block was free: the fixed sentence stands */
+/* errand_completion.flags */
+enum {
+    ERRAND_LATE = 1,             /* its wait had ended, or it was cancelled without one */
+    ERRAND_HELD = 2,             /* settled by the library; its body has not returned */
+    ERRAND_CANCEL_REQUESTED = 4, /* somebody asked it to end */
+    ERRAND_MESSAGE_LOST = 8      /* no block was free: the code's fixed sentence stands */
 };
 typedef struct errand_completion {
     errand_identity identity;
@@ -441,51 +486,55 @@ typedef struct errand_completion {
     uint64_t t_submit_ns, t_start_ns, t_end_ns; /* see errand_times */
 } errand_completion;
 
-/* errand_completion_take: the payload becomes the caller's; give it to errand_payload_drop.
- * errand_completion_read: look at the payload as a type; EDECODE writes a text that names the
- *   operation and both types into completion->message.   Thread: [owner], inside the handler. */
+/* errand_completion_take: the payload becomes the caller's; give it to
+ *   errand_payload_drop.
+ * errand_completion_read: look at the payload as a type; it stays where it is.  EDECODE:
+ *   it has another type, was taken, or there is none; completion->message says which.
+ * Thread: [owner], inside the handler, decoder or task. */
 ERRAND_API errand_payload errand_completion_take(errand_completion *completion);
-ERRAND_API ERRAND_MUST_USE errand_status
-errand_completion_read(errand_completion *completion, const errand_payload_type *type,
-                       void **out_data, size_t *out_size);
+ERRAND_API ERRAND_MUST_USE errand_status errand_completion_read(
+    errand_completion *completion, const errand_payload_type *type, void **out_data,
+    size_t *out_size);
 
-/* errand_drain: hand completions to fn in the configured order: at most budget, and at most what
- * was there at entry.  fn may be NULL.  *out_count counts completions.
- * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, decoder, hook or drop, or not
- *   unwound) · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_drain(errand_runtime *runtime,
-                                                      size_t budget,
-                                                      errand_completion_fn *fn, void *arg,
-                                                      size_t *out_count);
-/* errand_runtime_unwound: the host left a handler, decoder, continuation, hook, drop or task by longjmp
- * or an exception: the item in hand counts as delivered, the call that was left as made, and the rest
- * is done by the next drain or drive, in order.
+/* errand_drain: hand completions to fn in the configured order: at most budget, and at
+ * most what was there at entry.  fn may be NULL.  *out_count counts completions.
+ * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, decoder, hook or
+ *   drop, or not unwound) · ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_drain(
+    errand_runtime *runtime, size_t budget, errand_completion_fn *fn, void *arg,
+    size_t *out_count);
+/* errand_runtime_unwound: the host left a handler, decoder, continuation, hook, drop or
+ * task by longjmp or an exception: the item in hand counts as delivered, the call that
+ * was left as made, and the rest is done by the next drain or drive, in order.
  * Thread: [owner].   Errors: EMISUSE (nothing was in progress) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_unwound(errand_runtime *runtime);
 
-/* errand_park: sleep until something is buffered, or until deadline_ns on the runtime's clock
- * (UINT64_MAX = none), whichever is first.  In inline order virtual time never waits: returns at once.
+/* errand_park: sleep until something is buffered, or until deadline_ns on the runtime's
+ * clock (UINT64_MAX = none), whichever is first.  In inline order virtual time never
+ * waits: returns at once.
  * Thread: [owner].   Errors: ETHREAD · EBUSY · EDEADLOCK (inside a job). */
-ERRAND_API ERRAND_MUST_USE errand_status errand_park(errand_runtime *runtime,
-                                                     uint64_t deadline_ns);
-/* errand_runtime_wake_fd: a descriptor for a foreign event loop: readable while something is
- * buffered; level-triggered; poll it, never read it.  It is the runtime's.
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_park(errand_runtime *runtime, uint64_t deadline_ns);
+/* errand_runtime_wake_fd: a descriptor for a foreign event loop: readable while something
+ * is buffered; level-triggered; poll it, never read it.  It is the runtime's.
  * Thread: [owner].   Errors: ESYSTEM · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_wake_fd(errand_runtime *runtime,
-                                                                int *out_fd);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_runtime_wake_fd(errand_runtime *runtime, int *out_fd);
 
-/* ---- 8. Accounts ---------------------------------------------------------------------------------------- */
+/* ---- 8. Accounts ------------------------------------------------------------------- */
 
-/* accepted = queued + running + undrained + drained + undeliverable, in every snapshot (O4, O48). */
+/* accepted = queued + running + undrained + drained + undeliverable, in every
+ * snapshot. */
 typedef struct errand_snapshot {
     uint64_t accepted, queued, running, undrained, drained, undeliverable;
     uint64_t resumed, late, reaped; /* drained = resumed + late + reaped; runtimes only */
-    uint64_t completed, failed, cancelled, panicked,
-        crashed;                  /* terminals of all settled */
-    uint64_t codes[ERRAND_CODES]; /* by failure code */
+    /* terminals of all settled, and those by failure code */
+    uint64_t completed, failed, cancelled, panicked, crashed;
+    uint64_t codes[ERRAND_CODES];
     uint64_t held, returned_late, messages_lost, owed, stale;
-    uint64_t leaked; /* runtimes only: objects given up because their drop, decoder or hook panicked;
-                      * those of workers: errand_executor_snapshot (O76) */
+    /* Runtimes only: objects given up because their drop, decoder or hook panicked; those
+     * of workers: errand_executor_snapshot (O76). */
+    uint64_t leaked;
     uint64_t oldest_queued_ns, oldest_running_ns; /* ages; 0 = none or times off */
 } errand_snapshot;
 /* Thread: [any], while the runtime lives; takes no lock.   Errors: EFORKED. */
@@ -493,22 +542,24 @@ ERRAND_API ERRAND_MUST_USE errand_status
 errand_runtime_snapshot(const errand_runtime *runtime, errand_snapshot *out_snapshot);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_lease_snapshot(const errand_lease *lease, errand_snapshot *out_snapshot);
-/* errand_lease_wait_room: sleep until a submit would find room or there is something to drain.
+/* errand_lease_wait_room: sleep until a submit would find room or there is something to
+ * drain, or until deadline_ns on the runtime's clock.
  * Thread: [owner].   Errors: ETIMEOUT · EDEADLOCK (on a worker) · ETHREAD. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_lease_wait_room(errand_lease *lease,
-                                                                uint64_t deadline_ns);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns);
 
-/* A collector's view (O15): calls visit(visitor, slot) for every pointer that decoders, hooks,
- * continuations, decoded values and tasks hold, in a fixed order.  visit answering true stops: passed
- * up.  What is an own_ argument of a call in progress is not among them. */
+/* A collector's view (O15): calls visit(visitor, slot) for every pointer that decoders,
+ * hooks, continuations, decoded values and tasks hold, in a fixed order.  visit answering
+ * true stops: passed up.  Without the own_ arguments of a call in progress. */
 struct errand_visitor {
     bool (*visit)(errand_visitor *visitor, void **slot);
     void *arg;
 };
-/* Thread: [owner], also inside a collection.  Allocates nothing.   Gives: true if it was stopped. */
+/* Thread: [owner], also inside a collection.  Allocates nothing.
+ * Gives: true if it was stopped. */
 ERRAND_API bool errand_runtime_trace(errand_runtime *runtime, errand_visitor *visitor);
 
-/* ---- 9. The end ------------------------------------------------------------------------------------------ */
+/* ---- 9. The end -------------------------------------------------------------------- */
 
 typedef enum errand_shutdown_mode {
     ERRAND_SHUTDOWN_RUN = 1,  /* cancelled continuations and tasks are driven */
@@ -520,20 +571,23 @@ typedef struct errand_report {
     uint64_t running; /* bodies still in progress that were not written off */
     bool clean;       /* all of the above but accounts are zero */
 } errand_report;
-/* errand_lease_shutdown: stop admission, cancel its queued jobs, wait until nothing of it is
- * unsettled or the deadline (on CLOCK_MONOTONIC), detach.  The lease is spent afterwards.
+/* errand_lease_shutdown: stop admission, cancel its queued jobs, wait until nothing of it
+ * is unsettled or the deadline (on CLOCK_MONOTONIC), detach.  The lease is spent
+ * afterwards.
  * Thread: [owner].   Errors: EBUSY · ETHREAD · EDEADLOCK. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_lease_shutdown(errand_lease **take_lease,
-                                                               uint64_t deadline_ns,
-                                                               errand_report *out_report);
-/* errand_runtime_shutdown: stop admission, cancel every wait in key order, run hooks, shut all
- * leases with the one deadline (CLOCK_MONOTONIC ns), drain, close.  Always ends the runtime;
- * the report names every exception.  out_report may be NULL.
- * Thread: [owner].   Errors: EBUSY · ETHREAD · EDEADLOCK · EINVAL (mode).  On these it lives on. */
-ERRAND_API ERRAND_MUST_USE errand_status
-errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
-                        errand_shutdown_mode mode, errand_report *out_report);
-/* errand_deadline_in: CLOCK_MONOTONIC now + ns, saturating.   Thread: [any]. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_lease_shutdown(
+    errand_lease **take_lease, uint64_t deadline_ns, errand_report *out_report);
+/* errand_runtime_shutdown: stop admission, cancel every wait in key order, run hooks,
+ * shut all leases with the one deadline (CLOCK_MONOTONIC ns), drain, close.  Always ends
+ * the runtime; the report names every exception.  out_report may be NULL.
+ * Thread: [owner].   Errors: EBUSY · ETHREAD · EDEADLOCK · EINVAL (mode); it lives on. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_shutdown(
+    errand_runtime **take_runtime, uint64_t deadline_ns, errand_shutdown_mode mode,
+    errand_report *out_report);
+/* errand_deadline_in: CLOCK_MONOTONIC now + ns, saturating: for the two shutdowns, which
+ * always count on that clock.  Every other moment (of park, wait_room, errand_run, a
+ * task's until_ns) counts on the runtime's: errand_runtime_now() + ns.  The two clocks
+ * are one only in arrival order without ERRAND_RUNTIME_TEST_CLOCK.   Thread: [any]. */
 ERRAND_API uint64_t errand_deadline_in(uint64_t ns);
 
 ERRAND_END

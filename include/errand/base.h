@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ERRAND_BASE_H
 #define ERRAND_BASE_H
-/* base: what every errand header needs: version, calling words, the two planes of answers.
+/* base: what every errand header needs: version, calling words, the two planes of
+ * answers.
  *
  * A *status* (errand_status) is about a call: anything but ERRAND_OK means that the call
  * changed nothing it was given.  An *outcome* (errand_outcome, errand_code) is about an
@@ -38,8 +39,8 @@
 
 ERRAND_BEGIN
 
-/* Statuses: X(name, number, sentence).  Numbers are never reused.  Each sentence names the
- * cause and the mend. */
+/* Statuses: X(name, number, sentence).  Numbers are never reused.  Each sentence names
+ * the cause and the mend. */
 #define ERRAND_STATUS_TABLE(X)                                                           \
     X(OK, 0, "the call did what it says")                                                \
     X(ENOMEM, 1, "memory ran out; free some and call again, nothing was changed")        \
@@ -48,7 +49,7 @@ ERRAND_BEGIN
     X(EFOREIGN, 4, "the identity or token belongs to another runtime; use it there")     \
     X(ESPENT, 5, "the token or identity was used already; prepare or issue a new one")   \
     X(EKIND, 6,                                                                          \
-      "the prepared operation declares another kind than the identity expects")          \
+      "the prepared operation and the identity differ in kind; issue one of its kind")   \
     X(EFULL, 7,                                                                          \
       "the bound on owed operations is reached; drain first, then submit again")         \
     X(ECLOSED, 8, "the runtime, lease or inbox is closed; nothing new is admitted")      \
@@ -70,10 +71,13 @@ ERRAND_BEGIN
     X(ECANCELLED, 18, "it was cancelled before; a task should clean up and return")      \
     X(ETIMEOUT, 19, "the deadline passed first; try again or give up")                   \
     X(ESYSTEM, 20, "the operating system refused; see the errno of the same thread")     \
-    X(EUNSUPPORTED, 21, "this build or order cannot do it; see the feature report")      \
-    X(EDECODE, 22, "the payload has another type than the one asked for")                \
+    X(EUNSUPPORTED, 21,                                                                  \
+      "this executor, build or order cannot do it; see the call's documentation")        \
+    X(EDECODE, 22,                                                                       \
+      "the payload has another type, was taken, or there is none; see the message")      \
     X(EGONE, 23, "the inbox is closed; nobody will hear of it")                          \
-    X(EREPRODUCE, 24, "input from another thread is refused by this seeded runtime")
+    X(EREPRODUCE, 24,                                                                    \
+      "this seeded runtime refuses other threads' input; send it from its own")
 
 typedef enum errand_status {
 #define ERRAND_X(name, number, sentence) ERRAND_##name = number,
@@ -81,7 +85,7 @@ typedef enum errand_status {
 #undef ERRAND_X
 } errand_status;
 
-/* Outcomes of an operation, as its completion says (spec: terminal of O24). */
+/* Outcomes of an operation, as its completion says. */
 typedef enum errand_outcome {
     ERRAND_COMPLETED = 1, /* the job returned its result */
     ERRAND_FAILED = 2,    /* the job, or the library for it, failed: see the code */
@@ -90,7 +94,8 @@ typedef enum errand_outcome {
     ERRAND_CRASHED = 5    /* a fault was caught, or a worker process died */
 } errand_outcome;
 
-/* Failure codes of completions, one table for all tiers (O29): X(name, number, sentence). */
+/* Failure codes of completions, one table for all tiers (O29): X(name, number,
+ * sentence), which begin at 0 and leave no gap. */
 #define ERRAND_CODE_TABLE(X)                                                             \
     X(NONE, 0, "no failure")                                                             \
     X(CANCELLED, 1, "cancelled before its body ran")                                     \
@@ -114,10 +119,10 @@ typedef enum errand_code {
 #define ERRAND_X(name, number, sentence) ERRAND_CODE_##name = number,
     ERRAND_CODE_TABLE(ERRAND_X)
 #undef ERRAND_X
-        ERRAND_CODES = 17 /* how many there are */
 } errand_code;
+enum { ERRAND_CODES = 17 }; /* how many there are */
 
-/* With -fshort-enums these would shrink and break the layout of completions in silence. */
+/* With -fshort-enums these would shrink and break the layout of completions. */
 #if defined(__cplusplus)
 static_assert(sizeof(errand_status) == 4, "errand needs enums of four bytes");
 #else
@@ -125,10 +130,10 @@ _Static_assert(sizeof(errand_status) == 4, "errand needs enums of four bytes");
 #endif
 
 /* errand_status_name: the status's name without its prefix, for example "ESPENT".
- * errand_status_text: one sentence with cause and mend.  An unknown number gets "unknown".
+ * errand_status_text: one sentence with cause and mend.  Unknown: "unknown".
  * errand_code_name, errand_code_text: the same for a completion's failure code.
  *
- * Thread:   [any], also in a forked child.  Gives: a string that lives for ever. */
+ * Thread: [any], also in a forked child.  Gives: a string that lives for ever. */
 ERRAND_API const char *errand_status_name(errand_status status);
 ERRAND_API const char *errand_status_text(errand_status status);
 ERRAND_API const char *errand_code_name(errand_code code);
@@ -149,14 +154,13 @@ typedef struct errand_allocator {
 
 /* errand_misuse_hook: have fn called whenever a call answers a status because the caller
  * misused it (O80): text names the function, the cause and the mend.  NULL takes it away.
- *
- * Thread:   [any]; fn runs on the thread that made the call, with no library lock held. */
+ * Thread: [any]; fn runs on the thread that made the call, with no lock held. */
 typedef void errand_misuse_fn(void *arg, errand_status status, const char *text);
 ERRAND_API void errand_misuse_hook(errand_misuse_fn *fn, void *arg);
 
 /* errand_features: what this build can do, as one line of words, for example
- * "0.1.0 jemalloc=no sanitizer=none arenas=lists": which allocator serves errand_job_alloc
- * (O63), and which parts are compiled in.   Thread: [any]. */
+ * "0.1.0 jemalloc=no sanitizer=none arenas=lists": which allocator serves
+ * errand_job_alloc (O63), and which parts are compiled in.   Thread: [any]. */
 ERRAND_API const char *errand_features(void);
 
 ERRAND_END

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ERRAND_OPERATIONS_H
 #define ERRAND_OPERATIONS_H
-/* operations: work that every host wants, ready made: files, name lookup, child processes.
- * Conventions: errand.h.
+/* operations: work that every host wants, ready made: files, name lookup, child
+ * processes.  Conventions: errand.h.
  *
  *     errand_spec spec;
  *     status = errand_spec_read_file(&spec, "notes.txt", 0);
  *     spec.kind = MY_KIND;                             change what you like
- *     if (status == ERRAND_OK && (status = errand_start(lease, &spec, wait, NULL)) != ERRAND_OK)
- *         errand_spec_abandon(&spec);                  a refusal leaves the state with you
+ *     if (status == ERRAND_OK && (status = errand_start(lease, &spec, wait, NULL)) !=
+ *     ERRAND_OK)
+ *         errand_spec_abandon(&spec);                  a refusal leaves the state with
+ *           you
  *
- * Each errand_spec_* fills the whole of *out_spec; all strings and bytes are copied, so nothing
- * has to outlive the call.  Relative paths count from the directory that the process is in
- * when the body runs.
+ * Each errand_spec_* fills the whole of *out_spec; all strings and bytes are copied, so
+ * nothing has to outlive the call.  Relative paths count from the directory that the
+ * process is in when the body runs.
  * All functions are [any] unless they say otherwise.   Errors of errand_spec_*: ENOMEM ·
- * EINVAL (NULL, an empty path or name, unknown flag bits).  Then *out_spec is untouched. */
+ * EINVAL (NULL, an empty path or name, unknown flag bits).  Then *out_spec is
+ * untouched. */
 #include "errand.h"
 ERRAND_BEGIN
 
-/* ---- what all have in common ------------------------------------------------------------- */
+/* ---- what all have in common ------------------------------------------------------- */
 
 /* The kinds that they declare, unless the host writes its own number into spec.kind. */
 enum {
@@ -35,9 +38,9 @@ enum {
     ERRAND_KIND_COMMAND = 0x0E00000B
 };
 
-/* job_code of a completion that failed with ERRAND_CODE_JOB: X(name, number, sentence).  The
- * message names path or command and the mend; sys_errno and system_call are set when a system
- * call refused.  Numbers are never reused. */
+/* job_code of a completion that failed with ERRAND_CODE_JOB: X(name, number, sentence).
+ * The message names path or command and the mend; sys_errno and system_call are set when
+ * a system call refused.  Numbers are never reused. */
 #define ERRAND_OPERATION_TABLE(X)                                                        \
     X(NOT_FOUND, 1, "there is no such file, directory, command or host")                 \
     X(PERMISSION, 2, "the operating system does not permit it")                          \
@@ -62,36 +65,38 @@ typedef enum errand_operation_code {
 /* "NOT_FOUND"; an unknown number gets "unknown".   Thread: [any]. */
 ERRAND_API const char *errand_operation_code_name(int32_t job_code);
 
-/* errand_spec_abandon: drop a spec that was never started: its state, decoder and hook data,
- * each once; *spec is zeroed.  NULL-safe, safe on a zeroed spec.   Thread: [owner]. */
+/* errand_spec_abandon: drop a spec that was never started: its state, decoder and hook
+ * data, each once; *spec is zeroed.  NULL-safe, safe on a zeroed spec.
+ * Thread: [owner]. */
 ERRAND_API void errand_spec_abandon(errand_spec *spec);
 
-/* errand_audit_operations: errand_audit_payload for every type below, with its digest.  These
- * digests hold contents, never process ids, times, inode numbers or paths.
+/* errand_audit_operations: errand_audit_payload for every type below, with its digest.
+ * These digests hold contents, never process ids, times, inode numbers or paths.
  * Thread: [owner].   Errors: those of errand_audit_payload. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_audit_operations(errand_runtime *runtime);
 
 /* Payloads are one block each: the struct is data, and what it points to lies behind it.
- * errand_completion_take and errand_payload_drop as usual.  Each type has a digest of its own
- * (data, size as in the payload). */
+ * errand_completion_take and errand_payload_drop as usual.  Each type has a digest of its
+ * own (data, size as in the payload). */
 
-/* ---- for tests and first steps ----------------------------------------------------------- */
+/* ---- for tests and first steps ----------------------------------------------------- */
 
 /* errand_spec_nothing: completes, without a payload.
  * errand_spec_echo: gives the bytes back, as errand_file_bytes.
- * errand_spec_sleep: occupies its worker for so many real ns, then completes without a payload;
- *   ends early as STOPPED when it is cancelled.
+ * errand_spec_sleep: occupies its worker for so many real ns, then completes without a
+ *   payload; ends early as STOPPED when it is cancelled.
  * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_nothing(errand_spec *out_spec);
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_echo(errand_spec *out_spec,
-                                                          const void *bytes, size_t size);
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_sleep(errand_spec *out_spec,
-                                                           uint64_t ns);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_echo(errand_spec *out_spec, const void *bytes, size_t size);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_sleep(errand_spec *out_spec, uint64_t ns);
 
-/* ---- files ------------------------------------------------------------------------------- */
-/* All are interruptible: they work in pieces of at most 1 MiB and look at their token between
- * two.  Only regular files are read, written and hashed; anything else is refused at once
- * (NOT_REGULAR, IS_DIRECTORY), so that a FIFO nobody writes to cannot hold a worker. */
+/* ---- files ------------------------------------------------------------------------- */
+/* All are interruptible: they work in pieces of at most 1 MiB and look at their token
+ * between two.  Only regular files are read, written and hashed; anything else is refused
+ * at once (NOT_REGULAR, IS_DIRECTORY), so that a FIFO nobody writes to cannot hold a
+ * worker. */
 
 typedef struct errand_file_bytes {
     const unsigned char *bytes; /* a 0 stands behind the last one */
@@ -101,31 +106,26 @@ ERRAND_API extern const errand_payload_type errand_file_bytes_type;
 ERRAND_API uint64_t errand_file_bytes_digest(const void *data, size_t size);
 /* errand_spec_read_file: the whole file, TOO_LARGE beyond max bytes (0 = 64 MiB).
  * Errors: ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_read_file(errand_spec *out_spec,
-                                                               const char *path,
-                                                               size_t max);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_read_file(errand_spec *out_spec, const char *path, size_t max);
 
 typedef struct errand_file_written {
     uint64_t written; /* bytes, by this operation */
 } errand_file_written;
 ERRAND_API extern const errand_payload_type errand_file_written_type;
 ERRAND_API uint64_t errand_file_written_digest(const void *data, size_t size);
-/* errand_spec_write_file: make the file hold these bytes; created with mode (0 = 0666) and the
- *   process's umask, an existing one keeps its mode.  It is written in place: emptied, then
- *   filled.  A failure or cancel on the way leaves the pieces that were written: to have all
- *   or nothing, write to another name and rename.
+/* errand_spec_write_file: make the file hold these bytes; created with mode (0 = 0666)
+ *   and the process's umask, an existing one keeps its mode.  It is written in place:
+ *   emptied, then filled.  A failure or cancel on the way leaves the pieces that were
+ *   written: to have all or nothing, write to another name and rename.
  * errand_spec_append_file: the same at the end of the file, nothing emptied.
  * Errors: ENOMEM · EINVAL (mode beyond 07777, too). */
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_write_file(errand_spec *out_spec,
-                                                                const char *path,
-                                                                const void *bytes,
-                                                                size_t size,
-                                                                uint32_t mode);
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_append_file(errand_spec *out_spec,
-                                                                 const char *path,
-                                                                 const void *bytes,
-                                                                 size_t size,
-                                                                 uint32_t mode);
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_write_file(
+    errand_spec *out_spec, const char *path, const void *bytes, size_t size,
+    uint32_t mode);
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_append_file(
+    errand_spec *out_spec, const char *path, const void *bytes, size_t size,
+    uint32_t mode);
 
 typedef enum errand_file_kind {
     ERRAND_FILE_REGULAR = 1,
@@ -152,37 +152,35 @@ ERRAND_API extern const errand_payload_type errand_dir_list_type;
 ERRAND_API uint64_t errand_dir_list_digest(const void *data, size_t size);
 /* errand_spec_list_dir: TOO_LARGE beyond max entries (0 = 2^20).
  * Errors: ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_list_dir(errand_spec *out_spec,
-                                                              const char *path,
-                                                              size_t max);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_list_dir(errand_spec *out_spec, const char *path, size_t max);
 
+/* Its digest: kind, mode, and the size of a regular file. */
 typedef struct errand_file_stat {
     errand_file_kind kind;
     uint32_t mode;    /* permission bits, 07777 */
     uint64_t size;    /* bytes */
-    int64_t mtime_ns; /* since 1970; not in the digest */
-} errand_file_stat;   /* digest: kind, mode, and the size of a regular file */
+    int64_t mtime_ns; /* since 1970 */
+} errand_file_stat;
 ERRAND_API extern const errand_payload_type errand_file_stat_type;
 ERRAND_API uint64_t errand_file_stat_digest(const void *data, size_t size);
 /* errand_spec_stat_file: follow = of what a symbolic link points to.
  * Errors: ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_stat_file(errand_spec *out_spec,
-                                                               const char *path,
-                                                               bool follow);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_stat_file(errand_spec *out_spec, const char *path, bool follow);
 
 typedef struct errand_hash {
-    uint64_t
-        value; /* XXH3, 64 bits, seed 0, of the file's bytes: fast, not cryptographic */
-    uint64_t size; /* bytes hashed */
+    uint64_t value; /* XXH3, 64 bits, seed 0, of the bytes: fast, not cryptographic */
+    uint64_t size;  /* bytes hashed */
 } errand_hash;
 ERRAND_API extern const errand_payload_type errand_hash_type;
 ERRAND_API uint64_t errand_hash_digest(const void *data, size_t size);
 /* errand_spec_hash_file: reads a file of any size in pieces, holding one of them.
  * Errors: ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_hash_file(errand_spec *out_spec,
-                                                               const char *path);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_hash_file(errand_spec *out_spec, const char *path);
 
-/* ---- name lookup --------------------------------------------------------------------------- */
+/* ---- name lookup ------------------------------------------------------------------- */
 
 typedef struct errand_address {
     uint32_t family;         /* 4 or 6 */
@@ -197,29 +195,27 @@ typedef struct errand_addresses {
 } errand_addresses;
 ERRAND_API extern const errand_payload_type errand_addresses_type;
 ERRAND_API uint64_t errand_addresses_digest(const void *data, size_t size);
-/* errand_spec_resolve: the stream addresses of a host (a name or a number) and a service (a
- * name, a port number, or NULL), as the system's resolver knows them.  That call cannot be
- * stopped: the operation is quarantined, timeout_ns (0 = 30 s) is its deadline from submit and
- * its hard deadline from a cancel; beyond it its worker is written off and replaced.
+/* errand_spec_resolve: the stream addresses of a host (a name or a number) and a service
+ * (a name, a port number, or NULL), as the system's resolver knows them.  That call
+ * cannot be stopped: the operation is quarantined, timeout_ns (0 = 30 s) is its deadline
+ * from submit and its hard deadline from a cancel; beyond it its worker is written off
+ * and replaced.
  * Errors: ENOMEM · EINVAL. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_resolve(errand_spec *out_spec,
-                                                             const char *host,
-                                                             const char *service,
-                                                             uint64_t timeout_ns);
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_resolve(
+    errand_spec *out_spec, const char *host, const char *service, uint64_t timeout_ns);
 
-/* ---- child processes -------------------------------------------------------------------------- */
+/* ---- child processes --------------------------------------------------------------- */
 
 typedef struct errand_command_config {
     uint32_t struct_size;
     uint32_t flags;          /* none yet; must be 0 */
     const char *const *argv; /* ends in NULL; argv[0] is the command */
-    const char *const *env; /* "NAME=value", ends in NULL; NULL = this process's, as it is
-                              * now, during the call */
-    const char *cwd;        /* NULL = the process's */
-    const void *input;      /* what the command reads from stdin */
-    size_t input_size;      /* 0 = /dev/null */
-    size_t output_max;      /* of stdout and of stderr, each; 0 = 16 MiB */
-    uint64_t term_ns;       /* between SIGTERM and SIGKILL; 0 = 200 ms */
+    const char *const *env;  /* "NAME=value", ends in NULL; NULL = this process's now */
+    const char *cwd;         /* NULL = the process's */
+    const void *input;       /* what the command reads from stdin */
+    size_t input_size;       /* 0 = /dev/null */
+    size_t output_max;       /* of stdout and of stderr, each; 0 = 16 MiB */
+    uint64_t term_ns;        /* between SIGTERM and SIGKILL; 0 = 200 ms */
 } errand_command_config;
 typedef struct errand_command_result {
     const unsigned char *out, *err; /* a 0 stands behind the last byte of each */
@@ -233,12 +229,13 @@ ERRAND_API uint64_t errand_command_result_digest(const void *data, size_t size);
  *
  * A status other than 0 and a signal are results, not failures.  argv[0] without a "/" is
  * looked for in the absolute directories of PATH (of env, if given).  The command leads a
- * process group of its own, with default signal actions, no blocked signals and no descriptor
- * but 0, 1, 2.  stdin is a sealed file in memory (seekable, never blocks, raises no SIGPIPE).
- * Cancelled, or beyond output_max: SIGTERM to the group, SIGKILL to it after term_ns or when
- * its leader has ended, whichever is first; answers STOPPED or OUTPUT, no bytes.
- * When the command has ended while descendants still hold its stdout or stderr: what they
- * write within 50 ms of silence, 500 ms at most, is read, then they are left alone.
+ * process group of its own, with default signal actions, no blocked signals and no
+ * descriptor but 0, 1, 2.  stdin is a sealed file in memory (seekable, never blocks,
+ * raises no SIGPIPE).  Cancelled, or beyond output_max: SIGTERM to the group, SIGKILL to
+ * it after term_ns or when its leader has ended, whichever is first; answers STOPPED or
+ * OUTPUT, no bytes.  When the command has ended while descendants still hold its stdout
+ * or stderr: what they write within 50 ms of silence, 500 ms at most, is read, then they
+ * are left alone.
  * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_command(errand_spec *out_spec, const errand_command_config *config);

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ERRAND_ORDER_H
 #define ERRAND_ORDER_H
-/* order: what the seeded orders add: latency models, digest, trace.  Conventions: errand.h.
- * All functions are [owner]. */
+/* order: what the seeded orders add: latency models, digest, trace.
+ * Conventions: errand.h.  All functions are [owner]. */
 #include "errand.h"
 ERRAND_BEGIN
 
 /* How long operations of a kind take in virtual time: due is drawn log-uniformly from
  * [estimate / 2, estimate * 2] after submission, begin uniformly from [submission, due].
- * Kinds without a model: 1 ms.  Takes effect for later submissions; EINVAL: zero or too large
- * (2^62), EUNSUPPORTED: arrival order, ENOMEM. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_order_latency(errand_runtime *runtime,
-                                                              uint32_t kind,
-                                                              uint64_t estimate_ns);
+ * Kinds without a model: 1 ms.  Takes effect for later submissions; EINVAL: zero or too
+ * large (2^62), EUNSUPPORTED: arrival order, ENOMEM. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_order_latency(errand_runtime *runtime, uint32_t kind, uint64_t estimate_ns);
 
-/* errand_digest: the audit of every step so far; 0 in arrival order.  Reading changes nothing.
- * errand_audit_note: fold a host's own event in (label, bytes); in arrival order errand_trace alone
- * hears of it.  Never put addresses, process ids, real times or outside paths in (D151).
+/* errand_digest: the audit of every step so far; 0 in arrival order.  Reading it
+ *   changes nothing.
+ * errand_audit_note: fold a host's own event in (label, bytes); in arrival order the
+ *   trace alone hears of it.  Never put addresses, process ids, real times or outside
+ *   paths in.
  * Errors: EINVAL · ETHREAD. */
 ERRAND_API uint64_t errand_digest(const errand_runtime *runtime);
-ERRAND_API ERRAND_MUST_USE errand_status errand_audit_note(errand_runtime *runtime,
-                                                           const char *label,
-                                                           const void *bytes,
-                                                           size_t size);
-/* errand_audit_payload: how the payloads of a type enter the digest.  Without it only their
- * size does.  fn writes a canonical 64-bit hash.  ENOMEM. */
-ERRAND_API ERRAND_MUST_USE errand_status
-errand_audit_payload(errand_runtime *runtime, const errand_payload_type *held_type,
-                     uint64_t (*fn)(const void *data, size_t size));
+ERRAND_API ERRAND_MUST_USE errand_status errand_audit_note(
+    errand_runtime *runtime, const char *label, const void *bytes, size_t size);
+/* errand_audit_payload: how the payloads of a type enter the digest.  Without it only
+ * their size does.  fn writes a canonical 64-bit hash.  ENOMEM. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_audit_payload(
+    errand_runtime *runtime, const errand_payload_type *held_type,
+    uint64_t (*fn)(const void *data, size_t size));
 
 /* Steps of the audit; the numbers are part of the digest and are never reused. */
 typedef enum errand_step_kind {
@@ -51,14 +50,16 @@ typedef struct errand_step {
     uint64_t value;    /* result digest, draw, deadline */
     const char *label; /* of the task or operation, or NULL */
 } errand_step;
-/* errand_trace: have fn called with each step (in arrival order too), inside the call that made it;
- * it may call nothing of this runtime.  NULL takes it away.   Errors: ETHREAD. */
+/* errand_trace: have fn called with each step (in arrival order too), inside the call
+ * that made it; it may call nothing of this runtime.  NULL takes it away.
+ * Errors: ETHREAD. */
 typedef void errand_trace_fn(void *arg, const errand_step *step);
-ERRAND_API ERRAND_MUST_USE errand_status errand_trace(errand_runtime *runtime,
-                                                      errand_trace_fn *fn, void *arg);
-/* errand_reproducible: false once foreign input reached a seeded run; out_text names the thread. */
-ERRAND_API bool errand_reproducible(const errand_runtime *runtime, char *out_text,
-                                    size_t size);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_trace(errand_runtime *runtime, errand_trace_fn *fn, void *arg);
+/* errand_reproducible: false once foreign input reached a seeded run; out_text names the
+ *   thread. */
+ERRAND_API bool
+errand_reproducible(const errand_runtime *runtime, char *out_text, size_t size);
 
 ERRAND_END
 #endif

@@ -7,6 +7,7 @@
  * pointer says which one counts.  A pair that comes again is found again; the first ones
  * need no memory. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "core/core.h"
 
@@ -66,9 +67,12 @@ errand__misuse(errand_status status, const char *function, const char *text)
     /* Pairs: misuse-pair */
     hook_pair *pair = atomic_load_explicit(&current, memory_order_acquire);
     if (pair != NULL) {
+        /* The caller's text is the cause; the mend is the status's, unless it has its own. */
+        const char *mend = strstr(errand_status_text(status), "; ");
         char line[512];
-        errand__text_format(line, sizeof line, "%s: %s; %s", function, text,
-                            errand_status_text(status));
+        if (mend == NULL || strstr(text, "; ") != NULL)
+            mend = "";
+        errand__text_format(line, sizeof line, "%s: %s%s", function, text, mend);
         pair->fn(pair->arg, status, line);
     }
     return status;

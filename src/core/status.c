@@ -45,8 +45,6 @@ errand_code_name(errand_code code)
         return #name;
         ERRAND_CODE_TABLE(NAME)
 #undef NAME
-    case ERRAND_CODES:
-        break;
     }
     return UNKNOWN;
 }
@@ -60,8 +58,6 @@ errand_code_text(errand_code code)
         return sentence;
         ERRAND_CODE_TABLE(SENTENCE)
 #undef SENTENCE
-    case ERRAND_CODES:
-        break;
     }
     return UNKNOWN;
 }

@@ -89,12 +89,19 @@ errand_completion_read(errand_completion *completion, const errand_payload_type 
     ERRAND_REQUIRE_ARG(completion != NULL && type != NULL && out_data != NULL,
                        ERRAND_EINVAL, "completion, type and out_data are needed");
     if (completion->payload.held_type != type) {
-        errand__text_format(
-            text, sizeof text, "operation '%s': its payload is '%s', not '%s'",
-            completion->operation,
-            completion->payload.held_type == NULL ? "untyped"
-                                                  : completion->payload.held_type->name,
-            type->name);
+        const errand_payload_type *has = completion->payload.held_type;
+
+        if (has != NULL || completion->payload.data != NULL)
+            errand__text_format(
+                text, sizeof text, "operation '%s': its payload is '%s', not '%s'",
+                completion->operation, has == NULL ? "untyped" : has->name, type->name);
+        else
+            errand__text_format(
+                text, sizeof text, "operation '%s': there is no '%s': %s",
+                completion->operation, type->name,
+                completion->outcome == ERRAND_COMPLETED
+                    ? "its payload was taken before, or the job gave none"
+                    : "it did not complete, and only that gives a payload");
         completion->message = text;
         return ERRAND_EDECODE;
     }

@@ -210,7 +210,7 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
     for (uint32_t i = 0; i < count; i++)
         if (runtime->leases[i]->executor == executor && !runtime->leases[i]->closed)
             return errand__misuse(ERRAND_EDUPLICATE, __func__,
-                                  "the runtime is attached to this executor");
+                                  "this runtime is attached to this executor already");
     if (count == ERRAND__LEASES_MAX)
         return errand__misuse(ERRAND_EFULL, __func__, "a runtime may attach 255 times");
     status = errand__lease_create(executor, runtime->block, runtime,

@@ -52,8 +52,25 @@ misuse_answers_its_status_and_calls_the_hook(void **state)
     assert_int_equal(news.times, 1);
     assert_int_equal(news.status, ERRAND_EINVAL);
     assert_string_equal(news.text,
-                        "take_even: number is odd; an argument is missing or out "
-                        "of range; see the call's documentation");
+                        "take_even: number is odd; see the call's documentation");
+}
+
+static errand_status
+take_again(const char *text)
+{
+    return errand__misuse(ERRAND_EDUPLICATE, __func__, text);
+}
+
+static void
+cause_and_mend_are_said_once(void **state)
+{
+    (void)state;
+    heard news = {0};
+    errand_misuse_hook(write_down, &news);
+    assert_int_equal(take_again("it is attached"), ERRAND_EDUPLICATE);
+    assert_string_equal(news.text, "take_again: it is attached; use that lease");
+    assert_int_equal(take_again("it is attached; let go first"), ERRAND_EDUPLICATE);
+    assert_string_equal(news.text, "take_again: it is attached; let go first");
 }
 
 /* O80 */
@@ -199,6 +216,7 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(misuse_answers_its_status_and_calls_the_hook, teardown),
+        cmocka_unit_test_teardown(cause_and_mend_are_said_once, teardown),
         cmocka_unit_test_teardown(misuse_answers_its_status_without_a_hook, teardown),
         cmocka_unit_test_teardown(only_the_last_hook_hears, teardown),
         cmocka_unit_test_teardown(long_text_is_cut, teardown),

@@ -89,7 +89,7 @@ unknown_numbers_are_named_unknown(void **state)
     (void)state;
     assert_string_equal(errand_status_name((errand_status)0x7fff), "unknown");
     assert_string_equal(errand_status_text((errand_status)0x7fff), "unknown");
-    assert_string_equal(errand_code_name(ERRAND_CODES), "unknown");
+    assert_string_equal(errand_code_name((errand_code)ERRAND_CODES), "unknown");
     assert_string_equal(errand_code_text((errand_code)0x7fff), "unknown");
 }
 

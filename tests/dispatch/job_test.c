@@ -339,7 +339,7 @@ read_as_both(void *arg, errand_completion *completion)
     assert_non_null(strstr(completion->message, "'count rows'"));
     assert_non_null(strstr(completion->message, "'a table'"));
     if (completion->payload.held_type == NULL) {
-        assert_non_null(strstr(completion->message, "untyped"));
+        assert_non_null(strstr(completion->message, "gave none"));
         return;
     }
     assert_non_null(strstr(completion->message, "'world job'"));

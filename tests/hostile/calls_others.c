@@ -18,9 +18,8 @@ static errand_status
 call_blocking_create(stage *self, int broken)
 {
     errand_executor *executor = NULL;
-    errand_blocking_config config = {.struct_size = sizeof config};
     errand_status made =
-        errand_blocking_create(N(1, self->child ? NULL : &config), N(2, &executor));
+        errand_blocking_create(NULL, N(1, self->child ? NULL : &executor));
 
     if (self->child) { /* a sanitizer's child may not make threads */
         stage_forget_misuse(self);
@@ -298,7 +297,7 @@ call_stall_text(stage *self, int broken)
 }
 
 const public_call other_calls[] = {
-    {"errand_blocking_create", call_blocking_create, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_OK,
+    {"errand_blocking_create", call_blocking_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_async_create", call_async_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

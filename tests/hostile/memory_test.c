@@ -104,6 +104,23 @@ names_without_memory_stay_as_they_were(void **state)
     stage_close(self);
 }
 
+static void
+a_lanes_first_submission_without_memory_is_still_there(void **state)
+{
+    errand_blocking_config config = {.struct_size = sizeof config, .workers_max = 1};
+    stage *self = &the_stage;
+    errand_executor *pool;
+    errand_lease *lease;
+
+    (void)state;
+    stage_open(self);
+    assert_int_equal(errand_blocking_create(&config, &pool), ERRAND_OK);
+    assert_int_equal(errand_attach(self->tokens.runtime, pool, 0, &lease), ERRAND_OK);
+    errand_executor_abandon(&pool);
+    TWICE(errand_submit(lease, &self->tokens.submission));
+    stage_close(self);
+}
+
 /* ---- bodies ------------------------------------------------------------------------------------------ */
 
 static int deferred;
@@ -250,6 +267,7 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(objects_without_memory_are_not_made),
+        cmocka_unit_test(a_lanes_first_submission_without_memory_is_still_there),
         cmocka_unit_test(names_without_memory_stay_as_they_were),
         cmocka_unit_test(a_body_without_memory_goes_on),
         cmocka_unit_test(a_task_without_memory_goes_on),

@@ -180,9 +180,10 @@ stage_told(const stage *self, errand_status status, const char *function)
 {
     size_t length = strlen(function);
 
+    /* Name, cause and mend. */
     return self->misuses == 1 && self->misuse == status &&
            strncmp(self->text, function, length) == 0 && self->text[length] == ':' &&
-           strstr(self->text, errand_status_text(status)) != NULL;
+           strstr(self->text + length, "; ") != NULL;
 }
 
 void

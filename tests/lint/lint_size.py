@@ -10,7 +10,7 @@ for path in tree.c_files(report.root):
     if len(lines) > FILE_MAX:
         report.problem(path, FILE_MAX, "%d lines, more than %d" % (len(lines), FILE_MAX))
     elif len(lines) > FILE_AIM:
-        report.note("%s: note: %d lines; is it still one thing?" % (path, len(lines)))
+        report.note("%s: %d lines; is it still one thing?" % (path, len(lines)))
     # A definition's brace stands alone in the first column, as the format says.
     start = None
     for number, line in enumerate(tree.code(text).splitlines(), 1):

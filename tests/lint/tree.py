@@ -109,7 +109,8 @@ class Report:
         print("%s:%d: %s" % (path, line, what))
 
     def note(self, text):
-        print(text)
+        """Says what is no problem; ./check leaves such lines out where it shows failures."""
+        print("note: " + text)
 
     def end(self):
         sys.exit(1 if self.problems else 0)

@@ -202,6 +202,8 @@ refusals_change_nothing(void **state)
     assert_int_equal(errand_submit(world.leases[0], &submission), ERRAND_EUNSUPPORTED);
     assert_non_null(submission.held_record); /* O10: still the caller's */
     errand_submission_abandon(&submission);
+    assert_int_equal(errand_start(world.leases[0], &spec, NULL, NULL),
+                     ERRAND_EUNSUPPORTED);
     scene_close(&world);
 }
 

@@ -67,7 +67,6 @@ configurations_out_of_range_are_refused(void **state)
     const uint32_t cpu = 70000;
 
     (void)state;
-    refused(NULL);
     refused(&(errand_blocking_config){.struct_size = 0});
     refused(&(errand_blocking_config){.struct_size = sizeof(errand_blocking_config) + 8});
     refused(&(errand_blocking_config){.struct_size = sizeof(errand_blocking_config),
@@ -85,6 +84,20 @@ configurations_out_of_range_are_refused(void **state)
                                       .cpu_count = 1});
     refused(&(errand_blocking_config){
         .struct_size = sizeof(errand_blocking_config), .cpus = &cpu, .cpu_count = 1});
+}
+
+static void
+without_a_configuration_all_is_default(void **state)
+{
+    errand_executor *executor;
+    errand_executor_snapshot snapshot;
+
+    (void)state;
+    assert_int_equal(errand_blocking_create(NULL, NULL), ERRAND_EINVAL);
+    assert_int_equal(errand_blocking_create(NULL, &executor), ERRAND_OK);
+    assert_int_equal(errand_executor_snapshot_read(executor, &snapshot), ERRAND_OK);
+    assert_int_equal(snapshot.workers, 1);
+    errand_executor_abandon(&executor);
 }
 
 static void
@@ -309,6 +322,7 @@ main(void)
         cmocka_unit_test(every_job_runs_once_and_is_drained_once),
         cmocka_unit_test(one_after_the_other_is_answered_each_time),
         cmocka_unit_test(configurations_out_of_range_are_refused),
+        cmocka_unit_test(without_a_configuration_all_is_default),
         cmocka_unit_test(lanes_are_defined_before_the_first_lease),
         cmocka_unit_test(a_lane_that_nobody_defined_is_refused),
         cmocka_unit_test(threads_are_what_the_configuration_says),

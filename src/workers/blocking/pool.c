@@ -168,6 +168,10 @@ static const errand__executor_ops pool_ops = {
 static const char *
 complete_config(const errand_blocking_config *given, errand_blocking_config *out)
 {
+    static const errand_blocking_config defaults = {.struct_size = sizeof defaults};
+
+    if (given == NULL)
+        given = &defaults;
     if (given->struct_size < offsetof(errand_blocking_config, idle_ns) ||
         given->struct_size > sizeof *out)
         return "struct_size is not that of a configuration this library knows";
@@ -257,8 +261,7 @@ errand_blocking_create(const errand_blocking_config *config,
 {
     errand_blocking_config complete;
 
-    ERRAND_REQUIRE_ARG(config != NULL && out_executor != NULL, ERRAND_EINVAL,
-                       "a configuration and a place for the executor are needed");
+    ERRAND_REQUIRE_ARG(out_executor != NULL, ERRAND_EINVAL, "out_executor is NULL");
     const char *wrong = complete_config(config, &complete);
     if (wrong != NULL)
         return errand__misuse(ERRAND_EINVAL, __func__, wrong);
