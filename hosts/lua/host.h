@@ -101,7 +101,7 @@ typedef struct errand_lua_result {
 
 /* errand_lua_run: run the function below the topmost arguments values of L as the root task, until
  * it has ended, and shut the runtime down.  Function and arguments are popped; with OK the
- * function's results are pushed.  Never raises, but for an argument that is no function.  Inside
+ * function's results are pushed.  Never raises, but for an argument that cannot be called.  Inside
  * a run it answers REFUSED.  options NULL = all defaults.
  * Gives: *out_result, always; give it to errand_lua_result_fini.  Returns its kind. */
 errand_lua_kind errand_lua_run(lua_State *L, int arguments,
@@ -111,8 +111,8 @@ void errand_lua_result_fini(errand_lua_result *result);
 
 /* ---- native jobs for errand.job(name, ...) ----------------------------------------------------- */
 
-/* spec arrives with struct_size, kind and held_name set; fill reads the Lua arguments (indices 1
- * and up of L) and sets resource_class, held_job, state and what else it needs.  It may raise, as
+/* spec arrives with struct_size, kind and held_name set; fill reads the Lua arguments (indices 2
+ * and up of L; 1 is the job's name, so luaL_check... count as the script does) and sets resource_class, held_job, state and what else it needs.  It may raise, as
  * long as it owns nothing then: check the arguments first, make the state last.  From its return
  * on the state is the run's, dropped once by held_job->drop.
  * push turns a finished completion (payload untaken) into Lua values and returns their number;

@@ -157,6 +157,8 @@ int errand__lua_verb_shield(lua_State *L);
 /* Pushes the results of an ended task, or raises its error. */
 int errand__lua_join_results(lua_State *L, errand__lua_task *task, const char *operation);
 /* Raises if the running task was cancelled: also where there is nothing left to wait for. */
+/* Argument index is a function, or has __call; raises else. */
+void errand__lua_wait_callable(lua_State *L, int index);
 void errand__lua_join_alive(lua_State *L, errand__lua_task *waiter,
                             const char *operation);
 int errand__lua_verb_await(lua_State *L);
@@ -188,6 +190,8 @@ extern const luaL_Reg errand__lua_information_verbs[];
 void errand__lua_error_push(lua_State *L, const char *code, const char *operation,
                             const char *format, ...) ERRAND_PRINTF(4, 5);
 ERRAND_NORETURN void errand__lua_error_raise(lua_State *L, const char *code,
+const char *errand__lua_work_name(lua_State *L, int index, const char *operation,
+                                  const char *what, const char *mend);
                                              const char *operation, const char *format,
                                              ...) ERRAND_PRINTF(4, 5);
 /* The same for a refusal, a cancel with its reason, and a completion that is no success. */

@@ -344,7 +344,7 @@ errand__lua_run_value(lua_State *L, int arguments, const errand_lua_options *opt
     static const errand_lua_options defaults = ERRAND_LUA_OPTIONS_INIT;
     memset(out_result, 0, sizeof *out_result);
     int function = lua_gettop(L) - arguments;
-    luaL_checktype(L, function, LUA_TFUNCTION);
+    errand__lua_wait_callable(L, function);
     luaL_checkstack(L, 8, "run");
     run_frame frame = {options != NULL ? options : &defaults, out_result, NULL};
     out_result->status = ERRAND_EMISUSE;
