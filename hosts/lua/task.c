@@ -182,6 +182,7 @@ task_visit(errand_task *visit, void *state, const errand_task_news *news)
     task->waits = false;
     run->current = task;
     run->visit = visit;
+    errand__lua_interpreter_look(run);
     errand__lua_watch_visit(run);
     errand_task_answer answer = task_resume(task, arguments);
     if (answer == ERRAND_TASK_WAIT)
