@@ -49,6 +49,7 @@ typedef struct errand_lua_event {
     const char *outcome; /* "completed" "failed" "cancelled" "panicked" "crashed" */
     const char *detail;  /* of a failure: its message; else what the verb knows, or "" */
     bool late;           /* its wait had ended before (a timeout, a cancel) */
+    uint64_t time_ns;    /* when it ended: on the run's clock, from its start */
     const errand_completion *completion;
 } errand_lua_event;
 /* Called inside a drive; calls nothing of Lua and nothing of this run. */
@@ -92,9 +93,11 @@ typedef struct errand_lua_result {
     char *message; /* unless OK: one paragraph, "file:line: text", then a traceback where
                            * there is one; freed by errand_lua_result_fini */
     int values;    /* with OK: how many results lie on the stack */
-    uint64_t digest;          /* of the audit; 0 in arrival order */
-    uint64_t seed;            /* that was used */
-    uint64_t elapsed_ns;      /* on the run's clock (virtual in seeded orders) */
+    uint64_t digest;     /* of the audit; 0 in arrival order */
+    uint64_t seed;       /* that was used */
+    uint64_t elapsed_ns; /* on the run's clock (virtual in seeded orders); not before the
+                          * time_ns of any completion that was reported */
+    uint64_t aborted; /* tasks that were alive when the root ended, and ended with it */
     errand_report report;     /* of the closing shutdown */
     errand_snapshot snapshot; /* when the root had ended, before the shutdown */
 } errand_lua_result;

@@ -157,6 +157,8 @@ int errand__lua_wait_for(lua_State *L, errand__lua_task *task, errand_status sta
 const errand_task_news *errand__lua_wait_news(lua_State *L, const char *operation);
 /* The running task, in a continuation. */
 errand__lua_task *errand__lua_wait_running(lua_State *L);
+/* Argument index is a function, or has __call; raises else. */
+void errand__lua_wait_callable(lua_State *L, int index);
 /* Seconds of argument index to ns; raises for a negative one, a huge one or no number. */
 uint64_t errand__lua_wait_seconds(lua_State *L, int index);
 /* The same as a moment on the run's clock; UINT64_MAX for a huge number.  Absent: in missing_ns. */
@@ -170,8 +172,6 @@ int errand__lua_verb_shield(lua_State *L);
 /* Pushes the results of an ended task, or raises its error. */
 int errand__lua_join_results(lua_State *L, errand__lua_task *task, const char *operation);
 /* Raises if the running task was cancelled: also where there is nothing left to wait for. */
-/* Argument index is a function, or has __call; raises else. */
-void errand__lua_wait_callable(lua_State *L, int index);
 void errand__lua_join_alive(lua_State *L, errand__lua_task *waiter,
                             const char *operation);
 int errand__lua_verb_await(lua_State *L);
@@ -187,8 +187,11 @@ int errand__lua_work_verb(lua_State *L);
 int errand__lua_verb_job(lua_State *L);
 /* After errand_spec_*: raises unless OK. */
 void errand__lua_work_filled(lua_State *L, errand_status status, const char *operation);
-/* Argument index as a string without a zero byte in it; raises. */
+/* Argument index as a string without a zero byte in it; raises.  The second refuses an empty one
+ * with code inval: "the path is empty: ...". */
 const char *errand__lua_work_text(lua_State *L, int index);
+const char *errand__lua_work_name(lua_State *L, int index, const char *operation,
+                                  const char *what, const char *mend);
 
 /* ---- files.c, command.c: the verbs among them, up to one without a name ----------------------------------- */
 extern const errand_lua_job errand__lua_files_jobs[];
@@ -203,8 +206,6 @@ extern const luaL_Reg errand__lua_information_verbs[];
 void errand__lua_error_push(lua_State *L, const char *code, const char *operation,
                             const char *format, ...) ERRAND_PRINTF(4, 5);
 ERRAND_NORETURN void errand__lua_error_raise(lua_State *L, const char *code,
-const char *errand__lua_work_name(lua_State *L, int index, const char *operation,
-                                  const char *what, const char *mend);
                                              const char *operation, const char *format,
                                              ...) ERRAND_PRINTF(4, 5);
 /* The same for a refusal, a cancel with its reason, and a completion that is no success. */

@@ -253,6 +253,9 @@ run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
         keep_message(L, -2, result);
     }
     errand__lua_run_close(run, ERRAND_SHUTDOWN_RUN, &result->report);
+    if (result->elapsed_ns < run->last_ns)
+        result->elapsed_ns = run->last_ns; /* what the shutdown drained */
+    result->aborted = run->aborted;
     run_forget(L, run);
     if (kind != ERRAND_LUA_OK)
         return 1;
