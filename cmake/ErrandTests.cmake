@@ -32,13 +32,14 @@ endfunction()
 
 function(errand_list_test kind name timeout labels environment)
     list(JOIN labels "," labels)
-    list(JOIN environment "," environment)
+    list(JOIN environment "," variables)
     list(JOIN ARGN "\t" words)
     set_property(GLOBAL APPEND_STRING PROPERTY ERRAND_TEST_LINES
-        "${kind}\t${name}\t${timeout}\t${labels}\t${environment}\t${words}\n")
+        "${kind}\t${name}\t${timeout}\t${labels}\t${variables}\t${words}\n")
     if(NOT kind STREQUAL "fuzz")
         add_test(NAME ${name} COMMAND ${ARGN})
-        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}")
+        set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}"
+            ENVIRONMENT "${environment}")
     endif()
 endfunction()
 

@@ -25,6 +25,10 @@ local function is_source_file(name)
     return not built[name:match("%.(%w+)$") or ""]
 end
 
+local function count(n, what)
+    return n .. " " .. what .. (n == 1 and "" or "s")
+end
+
 -- The paths of all source files below the current folder, sorted, and how many folders there
 -- are.  Folders of one depth are listed at the same time.
 local function list_tree()
@@ -92,8 +96,8 @@ local function hash_tree()
         tasks[i] = errand.spawn(hash_some)
     end
     errand.gather(tasks)
-    return string.format("%d files in %d folders, %d bytes, %d unreadable, hash %s", #files,
-                         folders, bytes, unreadable, fold(lines))
+    return string.format("%s in %s, %s, %d unreadable, hash %s", count(#files, "file"),
+                         count(folders, "folder"), count(bytes, "byte"), unreadable, fold(lines))
 end
 
 local function look_up()

@@ -8,14 +8,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The key below the top is no name: it must be a place in the list of words. */
+static void
+check_place(lua_State *L)
+{
+    if (lua_getfield(L, 1, "argv") != LUA_TNIL)
+        luaL_error(L, "command: the words are given twice: put all of them into argv, or "
+                      "leave argv out");
+    lua_pop(L, 1);
+    if (!lua_isinteger(L, -2))
+        luaL_error(L,
+                   "command: a key is a %s: use places of the list, and argv, input, "
+                   "env, cwd and output_max",
+                   luaL_typename(L, -2));
+    lua_Integer place = lua_tointeger(L, -2);
+    if (place < 1 || place > luaL_len(L, 1))
+        luaL_error(L,
+                   "command: word %I stands outside the list: its places are 1, 2 and "
+                   "so on without a gap",
+                   (LUAI_UACINT)place);
+}
+
+/* Refuses what would be left out in silence: a field that nobody knows, and what stands beside the
+ * list of words. */
 static void
 check_fields(lua_State *L)
 {
     static const char *const fields[] = {"argv", "input",      "env",
                                          "cwd",  "output_max", NULL};
     for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING)
+        if (lua_type(L, -2) != LUA_TSTRING) {
+            check_place(L);
             continue;
+        }
         const char *name = lua_tostring(L, -2);
         size_t i = 0;
         while (fields[i] != NULL && strcmp(fields[i], name) != 0)
@@ -62,6 +87,10 @@ push_argv(lua_State *L)
     for (lua_Integer i = 1; i <= count; i++) {
         lua_geti(L, list, i);
         argv[i - 1] = top_text(L, "each of argv");
+        if (i == 1 && argv[0][0] == '\0')
+            errand__lua_error_raise(L, "inval", "command",
+                                    "the command's name is empty: give one, as in "
+                                    "errand.command{'sort', '-u'}");
         lua_rawseti(L, list + 1, i);
     }
     argv[count] = NULL;
@@ -72,6 +101,17 @@ static int
 compare_texts(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The string below the top. */
+static void
+check_env_name(lua_State *L)
+{
+    const char *name = lua_tostring(L, -2);
+    if (name[0] == '\0' || strchr(name, '=') != NULL)
+        luaL_error(
+            L,
+            "command: env has the name '%s': a name is not empty and holds no =", name);
 }
 
 /* The same for env = {NAME = "value"}; NULL if there is none. */
@@ -90,6 +130,7 @@ push_env(lua_State *L)
     for (lua_pushnil(L); lua_next(L, table) != 0; lua_settop(L, table + 2)) {
         if (lua_type(L, -2) != LUA_TSTRING)
             luaL_error(L, "command: env must be a table of names and values");
+        check_env_name(L);
         const char *value = top_text(L, "each value of env");
         lua_pushfstring(L, "%s=%s", lua_tostring(L, -2), value);
         lua_rawseti(L, table + 1, ++count);
@@ -129,12 +170,16 @@ fill_command(lua_State *L, errand_spec *spec, void *arg)
     errand_command_config config = {.struct_size = sizeof config};
     config.argv = push_argv(L);
     config.env = push_env(L);
-    if (lua_getfield(L, 1, "cwd") != LUA_TNIL)
+    if (lua_getfield(L, 1, "cwd") != LUA_TNIL) {
         config.cwd = top_text(L, "cwd");
+        if (config.cwd[0] == '\0')
+            errand__lua_error_raise(L, "inval", "command",
+                                    "cwd is empty: give a folder, or leave it out");
+    }
     if (lua_getfield(L, 1, "output_max") != LUA_TNIL) {
         lua_Integer max = lua_tointeger(L, -1);
         if (max < 1)
-            luaL_error(L, "command: output_max must be a number of bytes above 0");
+            luaL_error(L, "command: output_max must be a whole number of bytes above 0");
         config.output_max = (size_t)max;
     }
     if (lua_getfield(L, 1, "input") != LUA_TNIL) {

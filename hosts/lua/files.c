@@ -16,11 +16,19 @@ read_payload(lua_State *L, errand_completion *completion, const errand_payload_t
     return data;
 }
 
+static const char *
+check_path(lua_State *L, const char *operation)
+{
+    return errand__lua_work_name(L, 1, operation, "path",
+                                 "give one, such as 'notes.txt', or '.' for the "
+                                 "current folder");
+}
+
 static void
 fill_read(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
-    const char *path = errand__lua_work_text(L, 1);
+    const char *path = check_path(L, "read_file");
     lua_Integer max = luaL_optinteger(L, 2, 0);
     luaL_argcheck(L, max >= 0, 2, "a size must not be negative");
     errand__lua_work_filled(L, errand_spec_read_file(spec, path, (size_t)max),
@@ -42,7 +50,7 @@ fill_write(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
     size_t size;
-    const char *path = errand__lua_work_text(L, 1);
+    const char *path = check_path(L, "write_file");
     const char *bytes = luaL_checklstring(L, 2, &size);
     errand_status status = errand_spec_write_file(spec, path, bytes, size, 0);
     errand__lua_work_filled(L, status, "write_file");
@@ -54,7 +62,7 @@ fill_append(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
     size_t size;
-    const char *path = errand__lua_work_text(L, 1);
+    const char *path = check_path(L, "append_file");
     const char *bytes = luaL_checklstring(L, 2, &size);
     errand_status status = errand_spec_append_file(spec, path, bytes, size, 0);
     errand__lua_work_filled(L, status, "append_file");
@@ -75,7 +83,7 @@ static void
 fill_list(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
-    const char *path = errand__lua_work_text(L, 1);
+    const char *path = check_path(L, "list_dir");
     errand__lua_work_filled(L, errand_spec_list_dir(spec, path, 0), "list_dir");
 }
 
@@ -101,7 +109,7 @@ static void
 fill_stat(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
-    const char *path = errand__lua_work_text(L, 1);
+    const char *path = check_path(L, "stat");
     bool follow = lua_isnoneornil(L, 2) || lua_toboolean(L, 2);
     errand__lua_work_filled(L, errand_spec_stat_file(spec, path, follow), "stat");
 }
@@ -127,7 +135,7 @@ static void
 fill_hash(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
-    const char *path = errand__lua_work_text(L, 1);
+    const char *path = check_path(L, "hash_file");
     errand__lua_work_filled(L, errand_spec_hash_file(spec, path), "hash_file");
 }
 
@@ -147,8 +155,12 @@ static void
 fill_resolve(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
-    const char *host = errand__lua_work_text(L, 1);
-    const char *service = lua_isnoneornil(L, 2) ? NULL : errand__lua_work_text(L, 2);
+    const char *host =
+        errand__lua_work_name(L, 1, "resolve", "host", "give a name or an address");
+    const char *service = NULL;
+    if (!lua_isnoneornil(L, 2))
+        service = errand__lua_work_name(L, 2, "resolve", "service",
+                                        "give a name, a port, or nothing");
     errand_status status = errand_spec_resolve(spec, host, service, 0);
     errand__lua_work_filled(L, status, "resolve");
     lua_settop(L, 1);

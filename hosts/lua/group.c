@@ -153,6 +153,15 @@ group_step(lua_State *L, errand__lua_group *group)
                                 (lua_KContext)group);
 }
 
+/* "a number": the kind of a value with its article; "nil" has none. */
+static const char *
+kind_text(lua_State *L, int index)
+{
+    if (lua_isnil(L, index))
+        return "nil";
+    return lua_pushfstring(L, "a %s", luaL_typename(L, index));
+}
+
 /* Leaves the group alone on the stack; its user value is the table of its tasks. */
 static errand__lua_group *
 group_make(lua_State *L, errand__lua_task *waiter, bool race)
@@ -178,8 +187,9 @@ group_make(lua_State *L, errand__lua_task *waiter, bool race)
             lua_pushvalue(L, (int)i + 1);
         group->tasks[i] = luaL_testudata(L, -1, ERRAND__LUA_TASK);
         if (group->tasks[i] == NULL)
-            luaL_error(L, "%s: number %d is no task but %s: start it with errand.spawn",
-                       name, (int)i + 1, luaL_typename(L, -1));
+            luaL_error(L, "%s: %s %d is %s, not a task: give what errand.spawn returns",
+                       name, table ? "element" : "argument", (int)i + 1,
+                       kind_text(L, -1));
         if (group->tasks[i] == waiter)
             errand__lua_error_raise(L, "misuse", name, "a task cannot wait for itself");
         lua_rawseti(L, -2, (lua_Integer)i + 1);

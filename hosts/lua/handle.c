@@ -10,7 +10,7 @@ static int
 verb_spawn(lua_State *L)
 {
     errand__lua_run *run = errand__lua_run_need(L, "spawn");
-    luaL_checktype(L, 1, LUA_TFUNCTION);
+    errand__lua_wait_callable(L, 1);
     if (run->current == NULL)
         errand__lua_error_raise(L, "misuse", "spawn",
                                 "no task is running here: a task that was ended, or a "

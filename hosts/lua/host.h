@@ -49,6 +49,7 @@ typedef struct errand_lua_event {
     const char *outcome; /* "completed" "failed" "cancelled" "panicked" "crashed" */
     const char *detail;  /* of a failure: its message; else what the verb knows, or "" */
     bool late;           /* its wait had ended before (a timeout, a cancel) */
+    uint64_t time_ns;    /* when it ended: on the run's clock, from its start */
     const errand_completion *completion;
 } errand_lua_event;
 /* Called inside a drive; calls nothing of Lua and nothing of this run. */
@@ -92,16 +93,18 @@ typedef struct errand_lua_result {
     char *message; /* unless OK: one paragraph, "file:line: text", then a traceback where
                            * there is one; freed by errand_lua_result_fini */
     int values;    /* with OK: how many results lie on the stack */
-    uint64_t digest;          /* of the audit; 0 in arrival order */
-    uint64_t seed;            /* that was used */
-    uint64_t elapsed_ns;      /* on the run's clock (virtual in seeded orders) */
+    uint64_t digest;     /* of the audit; 0 in arrival order */
+    uint64_t seed;       /* that was used */
+    uint64_t elapsed_ns; /* on the run's clock (virtual in seeded orders); not before the
+                          * time_ns of any completion that was reported */
+    uint64_t aborted; /* tasks that were alive when the root ended, and ended with it */
     errand_report report;     /* of the closing shutdown */
     errand_snapshot snapshot; /* when the root had ended, before the shutdown */
 } errand_lua_result;
 
 /* errand_lua_run: run the function below the topmost arguments values of L as the root task, until
  * it has ended, and shut the runtime down.  Function and arguments are popped; with OK the
- * function's results are pushed.  Never raises, but for an argument that is no function.  Inside
+ * function's results are pushed.  Never raises, but for an argument that cannot be called.  Inside
  * a run it answers REFUSED.  options NULL = all defaults.
  * Gives: *out_result, always; give it to errand_lua_result_fini.  Returns its kind. */
 errand_lua_kind errand_lua_run(lua_State *L, int arguments,
@@ -111,8 +114,8 @@ void errand_lua_result_fini(errand_lua_result *result);
 
 /* ---- native jobs for errand.job(name, ...) ----------------------------------------------------- */
 
-/* spec arrives with struct_size, kind and held_name set; fill reads the Lua arguments (indices 1
- * and up of L) and sets resource_class, held_job, state and what else it needs.  It may raise, as
+/* spec arrives with struct_size, kind and held_name set; fill reads the Lua arguments (indices 2
+ * and up of L; 1 is the job's name, so luaL_check... count as the script does) and sets resource_class, held_job, state and what else it needs.  It may raise, as
  * long as it owns nothing then: check the arguments first, make the state last.  From its return
  * on the state is the run's, dropped once by held_job->drop.
  * push turns a finished completion (payload untaken) into Lua values and returns their number;

@@ -45,6 +45,10 @@ verb_random(lua_State *L)
     luaL_argcheck(L, count <= 2, 3, "at most two numbers expected");
     lua_Integer low = count == 2 ? luaL_checkinteger(L, 1) : 1;
     lua_Integer high = luaL_checkinteger(L, count);
+    if (count == 1 && high == 0) { /* all bits, as math.random(0) */
+        lua_pushinteger(L, (lua_Integer)errand_task_random(run->visit));
+        return 1;
+    }
     luaL_argcheck(L, low <= high, count, "the interval is empty");
     uint64_t span = (uint64_t)high - (uint64_t)low;
     lua_pushinteger(L,

@@ -144,7 +144,7 @@ errand__lua_verb_timeout(lua_State *L)
     errand__lua_task *waiter = errand__lua_wait_task(L, "timeout");
     luaL_checknumber(L, 1);
     uint64_t limit_ns = errand__lua_wait_limit(L, 1, waiter->run, 0);
-    luaL_checkany(L, 2);
+    errand__lua_wait_callable(L, 2);
     errand__lua_join_alive(L, waiter, "timeout");
     errand__lua_task_spawn(L, waiter->run, &waiter->id, lua_gettop(L) - 2, "timeout");
     lua_insert(L, 1);

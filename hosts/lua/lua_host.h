@@ -75,15 +75,20 @@ struct errand__lua_run {
     errand_executor *executor;
     errand_lease *lease;
     errand_inbox *inbox;
+    lua_State *main;           /* the state's main thread */
     lua_State *L;              /* where the run was called; callbacks use its stack */
     errand__lua_task *current; /* whose visit it is, or NULL */
     errand_task *visit;        /* the library's view of it */
     errand__lua_task *root;
     errand__lua_task *unheard, **unheard_end;
     errand_lua_options options;
-    uint64_t seed, start_ns; /* start on the run's clock */
-    uint64_t tasks_live;
-    bool quiet; /* the state is being closed: no Lua code any more */
+    uint64_t seed, start_ns;      /* start on the run's clock */
+    uint64_t last_ns;             /* of the completions that were reported; run's clock */
+    uint64_t tasks_live, aborted; /* aborted: by the root's end */
+    /* The stock interpreter's Ctrl-C; see drive.c. */
+    bool interpreter_looks, interpreter_stopped;
+    bool root_over; /* its function has ended; what it leaves is aborted before it has */
+    bool quiet;     /* the state is being closed: no Lua code any more */
     /* The watch on endless loops; real ns. */
     uint64_t watch_start, watch_visit, watch_over;
     errand_reason watch_reason;
@@ -103,6 +108,14 @@ void errand__lua_run_close(errand__lua_run *run, errand_shutdown_mode mode,
                            errand_report *out_report);
 void errand__lua_run_open(lua_State *L); /* its metatable */
 int errand__lua_verb_run(lua_State *L);  /* options.c: errand.run */
+
+/* ---- drive.c ----------------------------------------------------------------------------------------- */
+/* Drives until the root has ended.  With STALL its text is pushed. */
+errand_lua_kind errand__lua_drive(lua_State *L, errand__lua_run *run);
+/* Did the stock interpreter hear a Ctrl-C?  look: then the roots are cancelled, once. */
+void errand__lua_interpreter_find(lua_State *L, errand__lua_run *run);
+bool errand__lua_interpreter_asked(const errand__lua_run *run);
+void errand__lua_interpreter_look(errand__lua_run *run);
 
 /* ---- report.c: texts of a run's end ------------------------------------------------------------------ */
 /* Both push a string; they may raise, for want of memory. */
@@ -144,6 +157,8 @@ int errand__lua_wait_for(lua_State *L, errand__lua_task *task, errand_status sta
 const errand_task_news *errand__lua_wait_news(lua_State *L, const char *operation);
 /* The running task, in a continuation. */
 errand__lua_task *errand__lua_wait_running(lua_State *L);
+/* Argument index is a function, or has __call; raises else. */
+void errand__lua_wait_callable(lua_State *L, int index);
 /* Seconds of argument index to ns; raises for a negative one, a huge one or no number. */
 uint64_t errand__lua_wait_seconds(lua_State *L, int index);
 /* The same as a moment on the run's clock; UINT64_MAX for a huge number.  Absent: in missing_ns. */
@@ -172,8 +187,11 @@ int errand__lua_work_verb(lua_State *L);
 int errand__lua_verb_job(lua_State *L);
 /* After errand_spec_*: raises unless OK. */
 void errand__lua_work_filled(lua_State *L, errand_status status, const char *operation);
-/* Argument index as a string without a zero byte in it; raises. */
+/* Argument index as a string without a zero byte in it; raises.  The second refuses an empty one
+ * with code inval: "the path is empty: ...". */
 const char *errand__lua_work_text(lua_State *L, int index);
+const char *errand__lua_work_name(lua_State *L, int index, const char *operation,
+                                  const char *what, const char *mend);
 
 /* ---- files.c, command.c: the verbs among them, up to one without a name ----------------------------------- */
 extern const errand_lua_job errand__lua_files_jobs[];

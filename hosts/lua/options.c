@@ -76,7 +76,7 @@ errand__lua_verb_run(lua_State *L)
 {
     errand_lua_options options = ERRAND_LUA_OPTIONS_INIT;
     errand_lua_result result;
-    luaL_checktype(L, 1, LUA_TFUNCTION);
+    errand__lua_wait_callable(L, 1);
     read_options(L, 2, &options);
     lua_settop(L, 1);
     errand_lua_kind kind = errand__lua_run_value(L, 0, &options, &result);

@@ -32,6 +32,13 @@ errand__lua_report_subject(lua_State *L, errand__lua_run *run,
         lua_pop(L, 1); /* no memory: it is reported without a subject */
 }
 
+static void
+write_count(char *out, size_t size, const char *what, uint64_t count)
+{
+    snprintf(out, size, "%llu %s%s", (unsigned long long)count, what,
+             count == 1 ? "" : "s");
+}
+
 /* One short line about a payload, the same in every run of a seed. */
 static void
 write_detail(const errand_payload *payload, char *out, size_t size)
@@ -40,19 +47,19 @@ write_detail(const errand_payload *payload, char *out, size_t size)
     const void *data = payload->data;
     out[0] = '\0';
     if (type == &errand_file_bytes_type) {
-        snprintf(out, size, "%zu bytes", ((const errand_file_bytes *)data)->size);
+        write_count(out, size, "byte", ((const errand_file_bytes *)data)->size);
     } else if (type == &errand_file_written_type) {
-        const errand_file_written *file = data;
-        snprintf(out, size, "%llu bytes", (unsigned long long)file->written);
+        write_count(out, size, "byte", ((const errand_file_written *)data)->written);
     } else if (type == &errand_dir_list_type) {
-        snprintf(out, size, "%zu entries", ((const errand_dir_list *)data)->count);
+        size_t count = ((const errand_dir_list *)data)->count;
+        snprintf(out, size, "%zu %s", count, count == 1 ? "entry" : "entries");
     } else if (type == &errand_file_stat_type) {
         snprintf(out, size, "%s",
                  errand_file_kind_name(((const errand_file_stat *)data)->kind));
     } else if (type == &errand_hash_type) {
         const errand_hash *hash = data;
-        snprintf(out, size, "%016llx, %llu bytes", (unsigned long long)hash->value,
-                 (unsigned long long)hash->size);
+        int length = snprintf(out, size, "%016llx, ", (unsigned long long)hash->value);
+        write_count(out + length, size - (size_t)length, "byte", hash->size);
     } else if (type == &errand_addresses_type) {
         const errand_addresses *list = data;
         snprintf(out, size, "%s%s", list->count > 0 ? list->addresses[0].text : "none",
@@ -73,6 +80,19 @@ outcome_word(errand_outcome outcome)
     return words[outcome >= 1 && outcome <= 5 ? outcome : 0];
 }
 
+/* Stored times are rounded; what people read is not later than the moment when they read it. */
+static uint64_t
+time_of(errand__lua_run *run, const errand_completion *completion)
+{
+    uint64_t end = completion->t_end_ns, now = errand_runtime_now(run->runtime);
+    if (now != 0 && end > now)
+        end = now;
+    uint64_t ns = end > run->start_ns ? end - run->start_ns : 0;
+    if (ns > run->last_ns)
+        run->last_ns = ns;
+    return ns;
+}
+
 void
 errand__lua_report_completion(void *arg, struct errand_completion *completion)
 {
@@ -84,6 +104,7 @@ errand__lua_report_completion(void *arg, struct errand_completion *completion)
         .outcome = outcome_word(completion->outcome),
         .detail = detail,
         .late = (completion->flags & ERRAND_LATE) != 0,
+        .time_ns = time_of(run, completion),
         .completion = completion,
     };
     write_detail(&completion->payload, detail, sizeof detail);
@@ -116,6 +137,34 @@ call_tostring(lua_State *L)
     return 1;
 }
 
+/* Replaces the plain table on top by what is in it for people, and how to have it shown. */
+static void
+table_to_text(lua_State *L)
+{
+    static const char *const fields[] = {"code", "message", "msg", "error", "reason"};
+    int table = lua_gettop(L);
+    bool found = false;
+    lua_pushliteral(L, "(error object is a table value");
+    for (size_t i = 0; i <= sizeof fields / sizeof fields[0]; i++) {
+        const char *name = i > 0 ? fields[i - 1] : "1";
+        lua_pushstring(L, name);
+        int type =
+            i > 0 ? lua_rawget(L, table) : (lua_pop(L, 1), lua_rawgeti(L, table, 1));
+        if (type == LUA_TSTRING || type == LUA_TNUMBER) {
+            lua_pushfstring(L, "%s %s = %s", found ? "," : ":", i > 0 ? name : "[1]",
+                            lua_tostring(L, -1));
+            lua_remove(L, -2);
+            lua_concat(L, 2);
+            found = true;
+        } else {
+            lua_pop(L, 1);
+        }
+    }
+    lua_pushliteral(L, "; a metatable with __tostring says how to show it)");
+    lua_concat(L, 2);
+    lua_remove(L, table);
+}
+
 /* Replaces the value on top by text for people; its own __tostring may be broken. */
 static void
 top_to_text(lua_State *L)
@@ -125,6 +174,10 @@ top_to_text(lua_State *L)
     bool speaks = luaL_getmetafield(L, -1, "__tostring") != LUA_TNIL;
     if (speaks)
         lua_pop(L, 1);
+    if (!speaks && lua_istable(L, -1)) {
+        table_to_text(L);
+        return;
+    }
     if (!speaks && !lua_isnumber(L, -1)) {
         lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, -1));
         lua_remove(L, -2);
@@ -169,13 +222,57 @@ errand__lua_report_failure(lua_State *L, errand__lua_task *task, bool nobody)
     lua_concat(L, lua_gettop(L) - base);
 }
 
-/* Pushes "  task 3 waits in await at script.lua:12" onto the text at the top. */
+/* Pushes "task 3 (its function is at script.lua:7)", or "the root task". */
+static void
+push_name(lua_State *L, const errand__lua_task *task)
+{
+    lua_Debug ar;
+    if (task == task->run->root) {
+        lua_pushliteral(L, "the root task");
+        return;
+    }
+    lua_pushfstring(L, "task %I", (LUAI_UACINT)task->id.task);
+    int outermost = -1;
+    for (int level = 0; lua_getstack(task->co, level, &ar); level++) {
+        if (lua_getinfo(task->co, "S", &ar) && ar.linedefined > 0)
+            outermost = level;
+    }
+    if (outermost >= 0 && lua_getstack(task->co, outermost, &ar) &&
+        lua_getinfo(task->co, "S", &ar)) {
+        lua_pushfstring(L, " (its function is at %s:%d)", ar.short_src, ar.linedefined);
+        lua_concat(L, 2);
+    }
+}
+
+/* Pushes " for task 2", or "": an await has its task in the first slot of its frame. */
+static void
+push_target(lua_State *L, const errand__lua_task *task)
+{
+    lua_Debug ar;
+    if (task->operation != NULL && strcmp(task->operation, "await") == 0 &&
+        lua_checkstack(task->co, 1) && lua_getstack(task->co, 0, &ar) &&
+        lua_getlocal(task->co, &ar, 1) != NULL) {
+        const errand__lua_task *target = luaL_testudata(task->co, -1, ERRAND__LUA_TASK);
+        lua_pop(task->co, 1);
+        if (target != NULL) {
+            lua_pushfstring(L, " for task %I", (LUAI_UACINT)target->id.task);
+            return;
+        }
+    }
+    lua_pushliteral(L, "");
+}
+
+/* Adds "  the root task waits in await for task 2 at script.lua:12" to the text at the top. */
 static void
 add_waiting(lua_State *L, const errand__lua_task *task)
 {
     lua_Debug ar;
-    lua_pushfstring(L, "\n  task %I waits in %s", (LUAI_UACINT)task->id.task,
+    lua_pushliteral(L, "\n  ");
+    push_name(L, task);
+    lua_pushfstring(L, " waits in %s",
                     task->operation != NULL ? task->operation : "nothing");
+    push_target(L, task);
+    lua_concat(L, 4);
     for (int level = 0; lua_getstack(task->co, level, &ar); level++) {
         if (lua_getinfo(task->co, "Sl", &ar) && ar.currentline > 0) {
             lua_pushfstring(L, " at %s:%d", ar.short_src, ar.currentline);

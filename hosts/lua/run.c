@@ -75,6 +75,7 @@ run_make(lua_State *L, const errand_lua_options *options)
     run->L = L;
     run->unheard_end = &run->unheard;
     run->options = *options;
+    errand__lua_interpreter_find(L, run);
     if (run->options.grace_ns == 0)
         run->options.grace_ns = GRACE_NS;
     if (run->options.stop_ns == 0)
@@ -199,59 +200,6 @@ typedef struct run_frame {
     errand__lua_run *run;
 } run_frame;
 
-/* A shield that stands (by default no longer than the grace), and the grace for the rest. */
-static uint64_t
-cleanup_end(const errand__lua_run *run)
-{
-    uint64_t now = errand_runtime_now(run->runtime), grace = run->options.grace_ns;
-    return grace < (UINT64_MAX - now) / 2 ? now + 2 * grace : UINT64_MAX;
-}
-
-/* Drives until the root has ended.  A stall or a passed deadline is named, and the root cancelled,
- * so that its cleanup runs; what is left after cleanup_end is aborted. */
-static errand_lua_kind
-run_drive(lua_State *L, errand__lua_run *run, errand_task_id root)
-{
-    errand_lua_kind kind = ERRAND_LUA_OK;
-    uint64_t limit = run->options.deadline_ns;
-    uint64_t deadline = limit == 0 || limit > UINT64_MAX - run->start_ns
-                            ? UINT64_MAX
-                            : run->start_ns + limit;
-    for (int tries = 0; tries < 4; tries++) {
-        errand_status status = errand_run(run->runtime, &root, deadline);
-        if (status != ERRAND_EDEADLOCK && status != ERRAND_ETIMEOUT)
-            break;
-        if (kind == ERRAND_LUA_OK) {
-            kind = status == ERRAND_ETIMEOUT ? ERRAND_LUA_DEADLINE : ERRAND_LUA_STALL;
-            if (kind == ERRAND_LUA_STALL)
-                errand__lua_report_stall(L, run);
-        }
-        errand_reason reason = kind == ERRAND_LUA_DEADLINE ? ERRAND_REASON_TIMEOUT
-                                                           : ERRAND_REASON_RESOURCE_LOST;
-        status = tries == 0 ? errand_cancel_roots(run->runtime, reason)
-                            : errand_task_abort(run->runtime, &root);
-        (void)status; /* it is ending already */
-        deadline = cleanup_end(run);
-    }
-    return kind;
-}
-
-static errand_lua_kind
-kind_of_end(const errand__lua_run *run, errand_lua_kind kind)
-{
-    if (kind != ERRAND_LUA_OK)
-        return kind;
-    errand__lua_phase phase = run->root->phase;
-    if (phase == ERRAND__LUA_DONE)
-        return run->unheard == NULL ? ERRAND_LUA_OK : ERRAND_LUA_SCRIPT_ERROR;
-    if (phase == ERRAND__LUA_FAILED)
-        return ERRAND_LUA_SCRIPT_ERROR;
-    if (run->root->reason == ERRAND_REASON_HOST_STOP)
-        return ERRAND_LUA_STOPPED;
-    return run->root->reason == ERRAND_REASON_TIMEOUT ? ERRAND_LUA_DEADLINE
-                                                      : ERRAND_LUA_SCRIPT_ERROR;
-}
-
 /* Pushes the text for people and the value for scripts. */
 static void
 push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall_text)
@@ -305,6 +253,9 @@ run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
         keep_message(L, -2, result);
     }
     errand__lua_run_close(run, ERRAND_SHUTDOWN_RUN, &result->report);
+    if (result->elapsed_ns < run->last_ns)
+        result->elapsed_ns = run->last_ns; /* what the shutdown drained */
+    result->aborted = run->aborted;
     run_forget(L, run);
     if (kind != ERRAND_LUA_OK)
         return 1;
@@ -333,8 +284,8 @@ run_protected(lua_State *L)
     run->root = errand__lua_task_spawn(L, run, NULL, lua_gettop(L) - 2, "run");
     int base = lua_gettop(L);
     errand__lua_stop_show(options->held_stop, run->inbox);
-    errand_lua_kind kind = run_drive(L, run, run->root->id);
-    return run_end(L, run, kind_of_end(run, kind), base, base + 1, frame->result);
+    errand_lua_kind kind = errand__lua_drive(L, run);
+    return run_end(L, run, kind, base, base + 1, frame->result);
 }
 
 errand_lua_kind
@@ -344,7 +295,7 @@ errand__lua_run_value(lua_State *L, int arguments, const errand_lua_options *opt
     static const errand_lua_options defaults = ERRAND_LUA_OPTIONS_INIT;
     memset(out_result, 0, sizeof *out_result);
     int function = lua_gettop(L) - arguments;
-    luaL_checktype(L, function, LUA_TFUNCTION);
+    errand__lua_wait_callable(L, function);
     luaL_checkstack(L, 8, "run");
     run_frame frame = {options != NULL ? options : &defaults, out_result, NULL};
     out_result->status = ERRAND_EMISUSE;

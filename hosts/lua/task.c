@@ -182,12 +182,15 @@ task_visit(errand_task *visit, void *state, const errand_task_news *news)
     task->waits = false;
     run->current = task;
     run->visit = visit;
+    errand__lua_interpreter_look(run);
     errand__lua_watch_visit(run);
     errand_task_answer answer = task_resume(task, arguments);
     if (answer == ERRAND_TASK_WAIT)
         task->phase = ERRAND__LUA_WAITING;
     else if (task->reason == ERRAND_REASON_NONE)
         task->reason = errand_task_cancelled(visit);
+    if (answer != ERRAND_TASK_WAIT && task == run->root)
+        run->root_over = true;
     task->news = NULL;
     run->current = NULL;
     run->visit = NULL;
@@ -223,6 +226,9 @@ task_ended(errand_runtime *runtime, errand_task_id id, void *state)
     bool open = task->phase == ERRAND__LUA_WAITING;
     task->phase = phase;
     run->tasks_live--;
+    if (phase == ERRAND__LUA_ABORTED && task->reason == ERRAND_REASON_NONE &&
+        run->root_over)
+        run->aborted++;
     if (phase == ERRAND__LUA_FAILED && !run->quiet) {
         task->unheard = true;
         *run->unheard_end = task;

@@ -63,10 +63,21 @@ errand__lua_wait_news(lua_State *L, const char *operation)
     return task->news;
 }
 
+void
+errand__lua_wait_callable(lua_State *L, int index)
+{
+    if (lua_isfunction(L, index))
+        return;
+    if (luaL_getmetafield(L, index, "__call") == LUA_TNIL)
+        luaL_typeerror(L, index, "function");
+    lua_pop(L, 1);
+}
+
 uint64_t
 errand__lua_wait_seconds(lua_State *L, int index)
 {
     lua_Number seconds = luaL_checknumber(L, index);
+    luaL_argcheck(L, seconds == seconds, index, "seconds must be a number, not NaN");
     luaL_argcheck(L, seconds >= 0, index, "seconds must not be negative");
     luaL_argcheck(L, seconds < 9e9, index, "too many seconds (at most 9e9)");
     return (uint64_t)(seconds * 1e9 + 0.5);
@@ -128,7 +139,7 @@ int
 errand__lua_verb_shield(lua_State *L)
 {
     errand__lua_task *task = errand__lua_wait_task(L, "shield");
-    luaL_checkany(L, 1);
+    errand__lua_wait_callable(L, 1);
     uint64_t limit = errand__lua_wait_limit(L, 2, task->run, task->run->options.grace_ns);
     errand_status status = errand_task_shield(task->run->visit, limit);
     if (status != ERRAND_OK)

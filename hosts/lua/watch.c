@@ -47,7 +47,8 @@ watch_hook(lua_State *L, lua_Debug *ar)
         lua_sethook(L, watch_hook, LUA_MASKCOUNT, 1);
         watch_raise(L, run);
     }
-    bool stopped = errand__lua_stop_asked(run->options.held_stop);
+    bool stopped = errand__lua_stop_asked(run->options.held_stop) ||
+                   errand__lua_interpreter_asked(run);
     uint64_t from =
         run->options.order == ERRAND_ORDER_ARRIVAL ? run->watch_start : run->watch_visit;
     bool late = run->options.deadline_ns != 0 && now - from >= run->options.deadline_ns;

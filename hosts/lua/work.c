@@ -2,7 +2,8 @@
 /* work: a verb that awaits one operation, whoever described it.
  *
  * Design notes.  Verbs of this module and jobs that a program registered are the same thing: an
- * errand_lua_job that fills a spec and pushes a result.  Registered jobs stay in the registry
+ * errand_lua_job that fills a spec and pushes a result; a registered one finds its name at index
+ * 1, before its arguments.  Registered jobs stay in the registry
  * until the state is closed, also when another takes their name, because a waiting coroutine
  * holds a plain pointer to its own. */
 #include "lua_host.h"
@@ -19,6 +20,16 @@ errand__lua_work_text(lua_State *L, int index)
     size_t length;
     const char *text = luaL_checklstring(L, index, &length);
     luaL_argcheck(L, strlen(text) == length, index, "text holds a zero byte");
+    return text;
+}
+
+const char *
+errand__lua_work_name(lua_State *L, int index, const char *operation, const char *what,
+                      const char *mend)
+{
+    const char *text = errand__lua_work_text(L, index);
+    if (text[0] == '\0')
+        errand__lua_error_raise(L, "inval", operation, "the %s is empty: %s", what, mend);
     return text;
 }
 
@@ -62,8 +73,9 @@ work_await(lua_State *L, const errand_lua_job *job, uint32_t kind)
     if (status != ERRAND_OK) {
         errand_spec_abandon(&spec);
     } else if (run->options.on_completion != NULL) {
-        if (lua_type(L, 1) == LUA_TSTRING)
-            lua_pushvalue(L, 1);
+        int subject = kind == VERB ? 1 : 2;
+        if (lua_type(L, subject) == LUA_TSTRING)
+            lua_pushvalue(L, subject);
         errand__lua_report_subject(L, run, &identity);
     }
     return errand__lua_wait_for(L, task, status, job->name, work_over, (lua_KContext)job);
@@ -95,7 +107,6 @@ errand__lua_verb_job(lua_State *L)
                                 "no job is called '%s': the host program registers them",
                                 lua_tostring(L, 1));
     lua_pop(L, 3);
-    lua_remove(L, 1);
     return work_await(L, job, kind);
 }
 

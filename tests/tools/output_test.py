@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What is printed, where, and what happens when it cannot be."""
+import fcntl
 import os
 import pty
 import re
 import select
+import termios
 import time
 import program_case
 from program_case import digest_of
@@ -28,6 +30,78 @@ def completions_summary_and_digest_are_printed(case):
             assert re.search(r"^ *\d+\.\d{6} " + line, done.out, re.M), (line, done)
         assert "\nsummary: 4 completions, 2 completed, 1 failed, 1 panicked; " in done.out, done
         digest_of(done.out)
+
+
+def _times(out):
+    return [float(text) for text in re.findall(r"^ *(\d+\.\d{6})  ", out, re.M)]
+
+
+def no_completion_is_later_than_the_end(case):
+    late = "errand.spawn(errand.command, {'sleep', '30'})\nerrand.sleep(0.05)\n"
+    for text in ("errand.stat('.')", late):
+        for order in ("arrival", "inline"):
+            done = case.lua("local errand = require 'errand'\n" + text, "--order", order,
+                            "--seed", "1")
+            end = float(re.search(r"^summary: .*; (\d+\.\d{6}) s", done.out, re.M).group(1))
+            times = _times(done.out)
+            assert len(times) == 1 and times[0] <= end, done
+    # One clock: what is awaited last ends when the run does, or a moment before.
+    done = case.lua("print(require 'errand'.stat('.') and require 'errand'.now())", "--order",
+                    "arrival", "--seed", "1")
+    now = float(re.search(r"^(\d+\.\d+)$", done.out, re.M).group(1))
+    assert _times(done.out)[0] <= now + 1e-6, done
+
+
+def counts_are_singular_for_one(case):
+    case.write("f/one", "x")
+    done = case.lua("local errand = require 'errand'\nerrand.read_file('f/one')\n"
+                    "errand.list_dir('f')\nerrand.hash_file('f/one')\n"
+                    "errand.write_file('f/one', 'y')", "--seed", "1")
+    assert "f/one: 1 byte\n" in done.out and "list_dir f: 1 entry\n" in done.out, done
+    assert re.search(r"hash_file f/one: [0-9a-f]{16}, 1 byte\n", done.out), done
+    assert done.out.count("1 byte\n") == 3, done
+    done = case.lua("require 'errand'.stat('.')", "--seed", "1")
+    assert "summary: 1 completion, 1 completed" in done.out, done
+
+
+def an_open_line_is_ended_before_a_line_of_the_programs(case):
+    done = case.lua("local errand = require 'errand'\nio.write('half')\nerrand.stat('.')\n"
+                    "io.write('end')", "--seed", "1", "--stats")
+    assert re.match(r"half\n +\d+\.\d{6}  completed  stat [^\n]*\nend\nsummary: ",
+                    done.out), done
+    done = case.lua("io.write('end')", "--seed", "1", "--stats", "-q")
+    assert done.out.startswith("end\naccounts: "), done
+    assert case.lua("io.write('end')", "--seed", "1", "-q").out == "end"
+
+
+def the_digest_of_nothing_is_that_of_the_manual(case):
+    assert digest_of(case.lua("print(1)", "--order", "arrival").out) == "cbf29ce484222325"
+
+
+def what_a_drawn_seed_repeats_is_said_as_it_is(case):
+    text = "print(require 'errand'.random(0))"
+    for order, option in (("arrival", "--order arrival --seed "), ("inline", "--seed ")):
+        first = case.lua(text, "--order", order)
+        seed = re.search(r"^errand: seed (\d+) \(drawn; " + option + r"\1 ", first.err,
+                         re.M).group(1)
+        again = case.lua(text, *option.split(), seed)
+        assert again.out.splitlines()[0] == first.out.splitlines()[0], (first, again)
+
+
+def tasks_that_end_with_the_script_are_counted(case):
+    text = ("local errand = require 'errand'\nlocal kept = errand.spawn(errand.sleep, 5)\n"
+            "errand.spawn(errand.spawn, errand.sleep, 5)\nerrand.spawn(function() end)\n"
+            "local stopped = errand.spawn(errand.sleep, 5)\nerrand.sleep(0.01)\n"
+            "errand.cancel(stopped)\npcall(errand.await, stopped)\n")
+    for order in ("arrival", "inline"):
+        words = ("--order", order, "--seed", "1")
+        done = case.lua(text, *words)
+        assert done.code == 0 and done.err.startswith("errand: 1 task was aborted"), done
+        assert "await" in done.err and done.err.count("\n") == 1, done
+        assert case.lua(text, *words, "-q").err == ""
+        done = case.lua("local errand = require 'errand'\n"
+                        "for _ = 1, 3 do errand.spawn(errand.sleep, 5) end", *words)
+        assert done.code == 0 and "3 tasks were aborted" in done.err, done
 
 
 def quiet_prints_what_the_script_prints(case):
@@ -108,6 +182,20 @@ def a_trace_that_cannot_be_written_is_named(case):
     if os.path.exists("/dev/full"):
         done = case.lua("print(1)", "--trace", "/dev/full", "-q")
         assert done.code == 7 and "/dev/full" in done.err, done
+        assert "No space left" in done.err and "free some space" in done.err, done
+
+
+def a_closed_output_is_named(case):
+    done = case.lua("print(1)", "-q", preexec_fn=lambda: os.close(1))
+    assert done.code == 7 and "it is closed" in done.err, done
+
+
+def a_script_may_seek_in_its_output(case):
+    with open(case.path("out"), "w") as file:
+        assert case.lua("print('first') assert(io.stdout:seek('set', 0)) print('again')", "-q",
+                        stdout=file).code == 0
+    with open(case.path("out")) as file:
+        assert file.read() == "again\n"
 
 
 def a_full_disk_is_no_success(case):
@@ -118,12 +206,28 @@ def a_full_disk_is_no_success(case):
             case.write("script.lua", ONE_OF_EACH)
             done = case.run(*words, stdout=full)
             assert done.code == 7 and "standard output" in done.err, done
+            assert "No space left" in done.err and "free some space" in done.err, done
+            assert done.err.count("standard output") == 1, done
+        # stdio forgets why the script's own write failed.
+        case.write("script.lua", "print(1)\nio.stdout:setvbuf('no')\nrequire 'errand'.yield()")
+        for words in ([], ["-q"]):
+            done = case.run("run", "script.lua", *words, stdout=full)
+            assert done.code == 7 and "No space left" in done.err, done
 
 
 def a_lost_reader_ends_the_run(case):
     case.write("script.lua", "local errand = require 'errand'\n"
                "while true do pcall(errand.stat, '.') end\n")
     process = case.start("run", "script.lua")
+    process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(program_case.LIMIT) == 141, err
+
+
+def a_lost_reader_ends_a_script_that_only_prints(case):
+    case.write("script.lua", "while true do print(1) end\n")
+    process = case.start("run", "script.lua", "-q")
     process.stdout.readline()
     process.stdout.close()
     err = process.stderr.read()
@@ -137,8 +241,13 @@ def _on_terminal(case, text, *words, stop=None):
     case.write("script.lua", text)
     ours, theirs = pty.openpty()
     process = case.start("run", "script.lua", *words, stdout=theirs, stderr=theirs,
-                         text=False, errors=None, env=dict(case.environment, TERM="xterm"))
+                         text=False, errors=None,
+                         preexec_fn=lambda: fcntl.ioctl(1, termios.TIOCSCTTY, 0), env=dict(case.environment, TERM="xterm"))
     os.close(theirs)
+    return ours, process, _shown_until(ours, stop)
+
+
+def _shown_until(ours, stop):
     shown, limit = b"", time.monotonic() + program_case.LIMIT
     while time.monotonic() < limit and (stop is None or stop not in shown):
         ready, _, _ = select.select([ours], [], [], 1)
@@ -149,7 +258,7 @@ def _on_terminal(case, text, *words, stop=None):
         if part == b"":
             break
         shown += part if ready else b""
-    return ours, process, shown
+    return shown
 
 
 def a_long_run_shows_a_bar_that_goes_away(case):
@@ -163,6 +272,37 @@ def a_long_run_shows_a_bar_that_goes_away(case):
     for line in (b"half and half\r\n", b"digest: "):
         assert line in shown, (line, shown)
     assert b"\r\x1b[K" in shown[shown.rindex(b"] 0 of 1"):], shown
+
+
+def quiet_shows_no_bar(case):
+    ours, process, shown = _on_terminal(case, "require 'errand'.command {'sleep', '1'}", "-q")
+    os.close(ours)
+    assert process.wait(program_case.LIMIT) == 0 and shown == b"", shown
+
+
+def an_interrupt_wipes_the_bar_and_leaves_none(case):
+    stubborn = ("local errand = require 'errand'\nlocal guard <close> = setmetatable({}, "
+                "{ __close = function() errand.shield(function() errand.sleep(60) end, 60) end })\n"
+                "errand.sleep(60)\n")
+    ours, process, shown = _on_terminal(case, stubborn, stop=b"] waiting")
+    os.write(ours, b"\x03")
+    shown = _shown_until(ours, b"at once\r\n")
+    # Neither the bar nor the terminal's ^C stands before the text.
+    assert b"\r\x1b[Kerrand: SIGINT: the run is asked to end" in shown, shown
+    shown = _shown_until(ours, b"] waiting")
+    os.write(ours, b"\x03")
+    shown = _shown_until(ours, None)
+    os.close(ours)
+    assert process.wait(program_case.LIMIT) == 130, shown
+    assert shown.endswith(b"\r\x1b[K"), shown
+
+
+def a_message_on_a_terminal_begins_a_line(case):
+    ours, process, shown = _on_terminal(case, "io.write('half')\nio.flush()\nerror('oh no', 0)",
+                                        "-q")
+    os.close(ours)
+    assert process.wait(program_case.LIMIT) == 1, shown
+    assert shown.startswith(b"half\r\nerrand: oh no\r\n"), shown
 
 
 def a_short_run_on_a_terminal_stays_plain(case):

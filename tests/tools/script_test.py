@@ -61,7 +61,10 @@ def an_error_has_file_line_and_traceback(case):
 
 
 def an_error_that_is_no_text_is_shown(case):
-    _failed(case.lua("error({})"), 1, "table")
+    _failed(case.lua("error({})"), 1, "table", "__tostring")
+    _failed(case.lua("error({code = 5, message = 'it broke', other = {}})"), 1,
+            "code = 5, message = it broke", "__tostring")
+    _failed(case.lua("error({'first'})"), 1, "[1] = first")
     _failed(case.lua("error(setmetatable({}, {__tostring = function() return 'spoke' end}))"),
             1, "spoke")
     _failed(case.lua("error()"), 1, "errand: ")
@@ -85,6 +88,10 @@ def a_stall_lists_who_waits_and_where(case):
     for order in ("arrival", "inline"):
         _failed(case.lua(text, "--order", order, "--seed", "1"), 4, "await", "script.lua:3",
                 "script.lua:4", "script.lua:5")
+        done = case.lua(text, "--order", order, "--seed", "1")
+        _failed(done, 4, "  the root task waits in await for task 2 at script.lua:5\n",
+                "  task 2 (its function is at script.lua:3) waits in await for task 3 at "
+                "script.lua:3\n")
 
 
 def the_deadline_ends_a_wait(case):
@@ -118,14 +125,16 @@ def native_jobs_work_and_check_their_arguments(case):
     done = case.lua("local errand = require 'errand'\n"
                     "print(errand.job('primes', 100), errand.job('primes', 0))\n"
                     "print(pcall(errand.job, 'primes', -1))\n"
+                    "print(pcall(errand.job, 'primes'))\n"
                     "local good, problem = pcall(errand.job, 'panic', 'boom')\n"
                     "print(good, problem.code, problem.message)\n"
                     "print(select(2, pcall(errand.job, 'nothing')).code)\n", "-q")
     lines = done.out.splitlines()
-    assert done.code == 0 and len(lines) == 4, done
+    assert done.code == 0 and len(lines) == 5, done
     assert lines[0] == "25\t0" and lines[1].startswith("false"), done
-    assert lines[2].startswith("false\tpanic") and "boom" in lines[2], done
-    assert lines[3] == "unknown_job", done
+    assert "#2" in lines[1] and "#2" in lines[2], done
+    assert lines[3].startswith("false\tpanic") and "boom" in lines[3], done
+    assert lines[4] == "unknown_job", done
 
 
 def leaving_by_os_exit_keeps_the_code(case):

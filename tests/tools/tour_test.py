@@ -132,7 +132,7 @@ def workers_work_at_once_and_no_shell_is_started(case):
 def the_tour_of_an_empty_folder_is_short_and_good(case):
     os.mkdir(case.path("empty"))
     done = case.run("tour", "--tree", "empty", "--seed", "1")
-    assert done.code == 0 and "0 files in 1 folders" in done.out, done
+    assert done.code == 0 and "0 files in 1 folder," in done.out, done
 
 
 if __name__ == "__main__":

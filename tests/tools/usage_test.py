@@ -31,6 +31,18 @@ def an_unknown_option_is_named_with_the_mend(case):
     said = _refused(case, "tour", "--sede", "1")
     assert "--sede" in said and "behind --" in said
     assert "-z" in _refused(case, "tour", "-z")
+    assert "short for" not in _refused(case, "run", "--frob")
+
+
+def a_short_option_that_means_several_names_them(case):
+    said = _refused(case, "tour", "--s", "1")
+    assert "--seed" in said and "--stats" in said and "there is no option" not in said
+    assert "--seed" in _refused(case, "tour", "--s=1")
+
+
+def help_tells_what_ctrl_c_does(case):
+    said = case.run("help").out
+    assert "shield" in said and "second Ctrl-C ends it at once" in said
 
 
 def an_option_without_its_value_is_named(case):

@@ -3,11 +3,13 @@
  *
  * Design notes.  The bar is one line below everything else, drawn on standard error by a thread
  * of its own every 100 ms, from half a second on, so that short runs stay plain.  Whatever the
- * program or a script writes to the terminal goes through the same lock: stdout and stderr become
- * streams that wipe the bar, write, and let the thread draw it anew when a line has ended.  Those
- * streams stay until the process ends, because the lua_State holds them.
- * One per process: streams and terminal are the process's.
- * The thread blocks all signals; a handler may wipe, and touches nothing but `drawn`. */
+ * program or a script writes to the terminal goes through the same lock (output.c): the bar is
+ * wiped, the text written, and the thread draws the bar anew when a line has ended.
+ * One per process: the terminal is the process's.
+ * The thread blocks all signals.  A handler puts errand__bar_prefix before its text, in one
+ * write, so that neither a bar nor the ^C of the terminal stands before it; a bar that is drawn
+ * around that moment is wiped by the next text or at the end, for the handler takes no note of
+ * what is drawn. */
 #include "program.h"
 #include <stdatomic.h>
 #include <pthread.h>
@@ -21,38 +23,46 @@
 #define PATIENCE 5 /* ticks before the first bar */
 #define TICK_NS  100000000
 
-/* Guarded by lock, but for drawn. */
+/* Guarded by lock, but for in_line and gone. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t end;
     pthread_t thread;
-    bool running, ended, in_line, with_clock;
+    bool running, ended, drawn, with_clock;
     uint64_t submitted, done;
     unsigned ticks;
     char what[64];
-    /* Writers: whoever draws or wipes, under lock; a signal handler, without.
-     * Readers: whoever wipes.  Order: relaxed.  Pairs: none.
-     * Why: it publishes nothing; a stale value costs a wipe too many or too few. */
-    atomic_bool drawn;
+    /* in_line: the last text on the terminal ended inside a line.
+     * Writers: errand__bar_write, under lock.  Readers: draw_locked, a signal handler.
+     * Order: relaxed.  Pairs: none.
+     * Why: it publishes nothing; a stale value costs a line end too many or too few. */
+    atomic_bool in_line;
+    /* gone: nothing is drawn any more.
+     * Writers: a signal handler that ends the process.  Readers: draw_locked.
+     * Order: relaxed.  Pairs: none.  Why: as for in_line. */
+    atomic_bool gone;
 } bar = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static bool has_escapes; /* standard error is a terminal that knows \033[K; set once */
+
+#define WIPE "\r\033[K"
+
 static void
-write_all(int fd, const char *bytes, size_t size)
+wipe_locked(void)
 {
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, size);
-        if (written <= 0)
-            return; /* a terminal that is gone: nobody to tell */
-        bytes += written;
-        size -= (size_t)written;
-    }
+    if (bar.drawn)
+        errand__output_write(STDERR_FILENO, WIPE, sizeof WIPE - 1);
+    bar.drawn = false;
 }
 
-void
-errand__bar_wipe(void)
+const char *
+errand__bar_prefix(bool last)
 {
-    if (atomic_exchange_explicit(&bar.drawn, false, memory_order_relaxed))
-        write_all(STDERR_FILENO, "\r\033[K", 4);
+    if (last)
+        atomic_store_explicit(&bar.gone, true, memory_order_relaxed);
+    if (atomic_load_explicit(&bar.in_line, memory_order_relaxed))
+        return "\n";
+    return has_escapes ? WIPE : "";
 }
 
 /* ---- drawing ------------------------------------------------------------------------------- */
@@ -71,7 +81,8 @@ draw_locked(void)
 {
     enum { WIDTH = 24 };
     char line[320], cells[WIDTH + 1];
-    if (bar.in_line || bar.ticks < PATIENCE)
+    if (atomic_load_explicit(&bar.in_line, memory_order_relaxed) ||
+        atomic_load_explicit(&bar.gone, memory_order_relaxed) || bar.ticks < PATIENCE)
         return;
     size_t filled = bar.submitted == 0 ? 0 : (size_t)(bar.done * WIDTH / bar.submitted);
     for (size_t i = 0; i < WIDTH; i++)
@@ -89,8 +100,8 @@ draw_locked(void)
         (size_t)length < terminal_columns() ? (size_t)length : terminal_columns() - 1;
     char out[sizeof line + 8];
     size_t total = (size_t)snprintf(out, sizeof out, "\r%.*s\033[K", (int)size, line);
-    atomic_store_explicit(&bar.drawn, true, memory_order_relaxed);
-    write_all(STDERR_FILENO, out, total);
+    bar.drawn = true;
+    errand__output_write(STDERR_FILENO, out, total);
 }
 
 static void *
@@ -117,41 +128,30 @@ tick(void *arg)
     return NULL;
 }
 
-/* ---- streams above the bar --------------------------------------------------------------------- */
+/* ---- text above the bar -------------------------------------------------------------------------- */
 
-static ssize_t
-stream_write(void *cookie, const char *bytes, size_t size)
+size_t
+errand__bar_write(int fd, const char *bytes, size_t size)
 {
-    int fd = (int)(intptr_t)cookie;
     pthread_mutex_lock(&bar.lock);
-    errand__bar_wipe();
-    write_all(fd, bytes, size);
+    wipe_locked();
+    size_t written = errand__output_write(fd, bytes, size);
     if (size > 0)
-        bar.in_line = bytes[size - 1] != '\n';
+        atomic_store_explicit(&bar.in_line, bytes[size - 1] != '\n',
+                              memory_order_relaxed);
     pthread_mutex_unlock(&bar.lock);
-    return (ssize_t)size;
-}
-
-static void
-replace_stream(FILE **stream, int fd, int mode)
-{
-    cookie_io_functions_t functions = {.write = stream_write};
-    FILE *own = fopencookie((void *)(intptr_t)fd, "w", functions);
-    if (own == NULL)
-        return;
-    fflush(*stream);
-    setvbuf(own, NULL, mode, BUFSIZ);
-    *stream = own;
+    return written;
 }
 
 /* ---- from start to stop ----------------------------------------------------------------------------- */
 
 void
-errand__bar_start(bool with_clock)
+errand__bar_start(bool with_clock, bool quiet)
 {
     const char *terminal = getenv("TERM");
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-    if (!isatty(STDERR_FILENO) || terminal == NULL || strcmp(terminal, "dumb") == 0)
+    has_escapes =
+        isatty(STDERR_FILENO) && terminal != NULL && strcmp(terminal, "dumb") != 0;
+    if (!has_escapes || quiet)
         return;
     sigset_t all, before;
     sigfillset(&all);
@@ -160,12 +160,8 @@ errand__bar_start(bool with_clock)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bar.running = pthread_create(&bar.thread, NULL, tick, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!bar.running)
-        return; /* the run goes on without */
-    if (isatty(STDOUT_FILENO))
-        replace_stream(&stdout, STDOUT_FILENO, _IOLBF);
-    replace_stream(&stderr, STDERR_FILENO, _IOLBF);
-    atexit(errand__bar_stop);
+    if (bar.running) /* else the run goes on without */
+        atexit(errand__bar_stop);
 }
 
 void
@@ -179,7 +175,7 @@ errand__bar_stop(void)
     pthread_mutex_unlock(&bar.lock);
     pthread_join(bar.thread, NULL);
     bar.running = false;
-    errand__bar_wipe();
+    wipe_locked(); /* the thread is no more */
 }
 
 void

@@ -25,11 +25,13 @@ static const char text_all[] =
     "  --deadline S      end the run after so many seconds of its clock\n"
     "  --trace FILE      write every step of the run, a line each\n"
     "  --stats           print the accounts at the end\n"
-    "  --quiet, -q       print only what the script prints, and what goes wrong\n"
+    "  --quiet, -q       print only what the script prints, and what goes wrong; no bar\n"
     "  --                what follows belongs to the script, also words that begin with "
     "-\n"
     "\n"
-    "Ctrl-C asks the run to end and gives its cleanup a second; again: ends at once.\n";
+    "Ctrl-C asks the run to end and gives its cleanup a second, or as long as the "
+    "script's\n"
+    "errand.shield asks for; a second Ctrl-C ends it at once.\n";
 
 static const char text_run[] = "errand run SCRIPT [ARGUMENTS] [OPTIONS]\n"
                                "\n"
@@ -98,6 +100,7 @@ void
 errand__help_problem(const char *format, ...)
 {
     va_list arguments;
+    errand__output_problem_line();
     va_start(arguments, format);
     fputs("errand: ", stderr);
     vfprintf(stderr, format, arguments);

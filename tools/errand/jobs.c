@@ -65,8 +65,8 @@ static void
 primes_fill(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
-    lua_Integer limit = luaL_checkinteger(L, 1);
-    luaL_argcheck(L, limit >= 0 && limit <= PRIMES_MAX, 1,
+    lua_Integer limit = luaL_checkinteger(L, 2);
+    luaL_argcheck(L, limit >= 0 && limit <= PRIMES_MAX, 2,
                   "give a number from 0 to 10^8");
     primes_state *state = malloc(sizeof *state);
     if (state == NULL)
@@ -106,7 +106,7 @@ static void
 panic_fill(lua_State *L, errand_spec *spec, void *arg)
 {
     (void)arg;
-    char *text = strdup(luaL_optstring(L, 1, "a panic was asked for"));
+    char *text = strdup(luaL_optstring(L, 2, "a panic was asked for"));
     if (text == NULL)
         luaL_error(L, "panic: no memory");
     spec->resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* main: the command-line program: errand run, tour, help, --version. */
 #include "program.h"
+#include <string.h>
 
 int
 main(int argc, char **argv)
@@ -25,8 +26,10 @@ main(int argc, char **argv)
     case ERRAND__COMMAND_TOUR:
         return errand__run_script(&options);
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        errand__help_problem("standard output cannot be written");
+    int error = errand__output_error();
+    if (error != 0) {
+        errand__help_problem("standard output cannot be written: %s: %s", strerror(error),
+                             errand__output_mend(error));
         return ERRAND__EXIT_OUTPUT;
     }
     return ERRAND__EXIT_GOOD;

@@ -112,6 +112,27 @@ read_deadline(errand__options *options, const char *text)
 
 /* ---- words -------------------------------------------------------------------------------- */
 
+/* "--se" is short for several: names them.  false = it is short for none. */
+static bool
+explain_short(const char *word)
+{
+    char names[128] = "";
+    size_t length = strcspn(word, "="), count = 0;
+    if (length < 2 || strncmp(word, "--", 2) != 0)
+        return false;
+    for (const struct option *option = table; option->name != NULL; option++) {
+        if (strncmp(option->name, word + 2, length - 2) != 0)
+            continue;
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s--%s", count++ == 0 ? "" : ", ",
+                 option->name);
+    }
+    if (count > 0)
+        errand__help_problem("%.*s is short for several options: write one of %s",
+                             (int)length, word, names);
+    return count > 0;
+}
+
 /* getopt_long's '?' and ':'. */
 static bool
 explain_word(int problem, char **argv)
@@ -131,11 +152,10 @@ explain_word(int problem, char **argv)
             "there is no option -%c: see errand help; words for the script "
             "that begin with - stand behind --",
             optopt);
-    else
-        errand__help_problem(
-            "there is no option %s, or it is short for several: see errand "
-            "help; words for the script that begin with - stand behind --",
-            word);
+    else if (!explain_short(word))
+        errand__help_problem("there is no option %s: see errand help; words for the "
+                             "script that begin with - stand behind --",
+                             word);
     return false;
 }
 

@@ -85,16 +85,15 @@ void errand__jobs_register(lua_State *L);
 errand_lua_stop *errand__signals_install(void);
 /* The first signal that came, or 0. */
 int errand__signals_first(void);
-/* Standard output could not be written: the run is stopped; with EPIPE as if SIGPIPE had come.
- * The second answers that errno, or 0. */
+/* Standard output could not be written: the run is stopped; with EPIPE as if SIGPIPE had come. */
 void errand__signals_output_lost(int error);
-int errand__signals_output_error(void);
 const char *errand__signals_name(int number);
 
 /* ---- trace_file.c ----------------------------------------------------------------------------- */
 typedef struct errand__trace_file {
     FILE *file; /* NULL = no trace was asked for */
     const char *path;
+    int error; /* errno of the first write that failed, or 0 */
 } errand__trace_file;
 /* false = it cannot be written; a message said why. */
 bool errand__trace_file_init(errand__trace_file *trace, const char *path);
@@ -103,20 +102,36 @@ void errand__trace_file_step(errand__trace_file *trace, const errand_step *step)
 bool errand__trace_file_fini(errand__trace_file *trace);
 
 /* ---- bar.c: the progress bar of a terminal ------------------------------------------------------ */
-/* Shows a bar below everything else while a run is long, if standard error is a terminal; does
- * nothing otherwise.  Must come before the lua_State: io.stdout is made of stdout then. */
-void errand__bar_start(bool with_clock);
+/* Shows a bar below everything else while a run is long, if standard error is a terminal and
+ * the run is not quiet. */
+void errand__bar_start(bool with_clock, bool quiet);
 void errand__bar_stop(void);
 /* Counts: one more operation was submitted; one more is done, and what it was. */
 void errand__bar_submitted(void);
 void errand__bar_done(const char *name, const char *subject);
-/* Takes the bar off the screen.  Thread: [signal]. */
-void errand__bar_wipe(void);
+/* Writes to a terminal, above the bar.  Returns how much. */
+size_t errand__bar_write(int fd, const char *bytes, size_t size);
+/* What a handler's text on standard error begins with, so that it stands on a line of its own.
+ * last: the process ends now, and no bar is drawn any more.  Thread: [signal]. */
+const char *errand__bar_prefix(bool last);
+
+/* ---- output.c: standard output and standard error -------------------------------------------------- */
+/* Makes both streams of the program's own.  Must come before the lua_State: io.stdout is made of
+ * stdout then. */
+void errand__output_start(void);
+/* Ends a line that the script left open, before a line of the program's own on standard output;
+ * the second before one on standard error, if both are terminals. */
+void errand__output_line(void);
+void errand__output_problem_line(void);
+/* The errno of the first write to standard output that failed, or 0; and what to do about it. */
+int errand__output_error(void);
+const char *errand__output_mend(int error);
+/* write, until all is written or it fails (errno).  Returns how much. */
+size_t errand__output_write(int fd, const char *bytes, size_t size);
 
 /* ---- progress.c: completions as they are drained -------------------------------------------------- */
 typedef struct errand__progress {
-    bool quiet, seeded;
-    uint64_t start_ns; /* CLOCK_MONOTONIC at the start; 0 in seeded orders */
+    bool quiet;
     uint64_t drained, late;
     uint64_t outcomes[6]; /* by errand_outcome */
     uint64_t contents;    /* the digest of arrival order */

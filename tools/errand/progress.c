@@ -2,23 +2,22 @@
 /* progress: a line for each completion as it is drained, and what the end says about them.
  *
  * Design notes.  A line holds what the same seed makes the same: virtual time, outcome, name,
- * subject, detail.  In arrival order the time is real, counted from the start.
+ * subject, detail.  In arrival order the time is real.  Both count from the run's start.
  * The digest of arrival order is a sum over completions of a hash of their contents, so that it
- * does not depend on their order.  Late ones are left out: whether a cancelled command had begun
+ * does not depend on their order; it begins with the hash of nothing.  Late ones are left out: whether a cancelled command had begun
  * is a matter of real time. */
 #include "program.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+
+#define HASH_OF_NOTHING 0xCBF29CE484222325U /* of FNV-1a */
 
 void
 errand__progress_init(errand__progress *progress, const errand__options *options)
 {
     memset(progress, 0, sizeof *progress);
     progress->quiet = options->quiet;
-    progress->seeded = options->order != ERRAND_ORDER_ARRIVAL;
-    if (!progress->seeded)
-        progress->start_ns = errand_deadline_in(0);
+    progress->contents = HASH_OF_NOTHING;
 }
 
 void
@@ -46,7 +45,7 @@ hash_text(uint64_t hash, const char *text)
 static uint64_t
 hash_event(const errand_lua_event *event)
 {
-    uint64_t hash = 0xCBF29CE484222325U;
+    uint64_t hash = HASH_OF_NOTHING;
     hash = hash_text(hash, event->name);
     hash = hash_text(hash, event->subject);
     hash = hash_text(hash, event->outcome);
@@ -58,10 +57,10 @@ hash_event(const errand_lua_event *event)
 }
 
 static void
-print_event(const errand__progress *progress, const errand_lua_event *event)
+print_event(const errand_lua_event *event)
 {
-    uint64_t end = event->completion->t_end_ns;
-    uint64_t ns = end > progress->start_ns ? end - progress->start_ns : 0;
+    uint64_t ns = event->time_ns;
+    errand__output_line();
     printf("%4" PRIu64 ".%06" PRIu64 "  %-9s  %s", ns / 1000000000U,
            ns % 1000000000U / 1000U, event->outcome, event->name);
     if (event->subject[0] != '\0') {
@@ -75,8 +74,6 @@ print_event(const errand__progress *progress, const errand_lua_event *event)
         errand__progress_text(stdout, event->detail);
     }
     putchar('\n');
-    if (ferror(stdout))
-        errand__signals_output_lost(errno);
 }
 
 void
@@ -91,6 +88,6 @@ errand__progress_event(void *arg, const errand_lua_event *event)
     if (!event->late)
         progress->contents += hash_event(event);
     if (!progress->quiet)
-        print_event(progress, event);
+        print_event(event);
     errand__bar_done(event->name, event->subject);
 }

@@ -13,7 +13,9 @@ print_summary(const errand__options *options, const errand__progress *progress,
 {
     static const char *const words[] = {"",          "completed", "failed",
                                         "cancelled", "panicked",  "crashed"};
-    printf("summary: %" PRIu64 " completions", progress->drained);
+    errand__output_line();
+    printf("summary: %" PRIu64 " completion%s", progress->drained,
+           progress->drained == 1 ? "" : "s");
     for (size_t i = 1; i < sizeof words / sizeof words[0]; i++) {
         if (progress->outcomes[i] != 0)
             printf(", %" PRIu64 " %s", progress->outcomes[i], words[i]);
@@ -33,6 +35,7 @@ static void
 print_accounts(const errand_lua_result *result)
 {
     const errand_snapshot *all = &result->report.accounts;
+    errand__output_line();
     printf("accounts: accepted %" PRIu64 " = queued %" PRIu64 " + running %" PRIu64
            " + undrained %" PRIu64 " + drained %" PRIu64 " + undeliverable %" PRIu64 "\n",
            all->accepted, all->queued, all->running, all->undrained, all->drained,
@@ -94,10 +97,10 @@ print_problem(const errand__options *options, const errand_lua_result *result)
         [ERRAND_LUA_REFUSED] = "",
     };
     const char *text = result->message != NULL ? result->message : "it did not end well";
-    int error = errand__signals_output_error();
+    int error = errand__output_error();
     if (result->kind == ERRAND_LUA_STOPPED && error != 0)
-        errand__help_problem("stopped: standard output cannot be written: %s",
-                             strerror(error));
+        errand__help_problem("stopped: standard output cannot be written: %s: %s",
+                             strerror(error), errand__output_mend(error));
     else if (result->kind == ERRAND_LUA_STOPPED)
         errand__help_problem("%s by %s", text,
                              errand__signals_name(errand__signals_first()));
@@ -107,6 +110,15 @@ print_problem(const errand__options *options, const errand_lua_result *result)
         errand__help_problem("%s%s", text, mends[result->kind]);
     if (options->quiet && options->order != ERRAND_ORDER_ARRIVAL)
         errand__help_problem("the seed was %" PRIu64, result->seed);
+}
+
+/* The script ended well, and took tasks with it that it may have meant to wait for. */
+static void
+print_aborted(const errand_lua_result *result)
+{
+    errand__help_problem("%" PRIu64 " task%s aborted when the script ended: await or "
+                         "cancel what should not end with it",
+                         result->aborted, result->aborted == 1 ? " was" : "s were");
 }
 
 int
@@ -121,6 +133,8 @@ errand__report_print(const errand__options *options, const errand__progress *pro
     fflush(stdout);
     if (result->kind != ERRAND_LUA_OK)
         print_problem(options, result);
+    else if (result->aborted != 0 && !options->quiet)
+        print_aborted(result);
     if (begun && (errand__signals_first() != 0 || !result->report.clean))
         print_report(&result->report);
     return exit_code(result);

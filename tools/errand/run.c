@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* run: one script from its text to its report.
  *
- * Design notes.  Everything that can raise for want of memory runs in one protected call.  The bar
- * comes before the lua_State, and stops before the report is printed. */
+ * Design notes.  Everything that can raise for want of memory runs in one protected call.  Streams
+ * and bar come before the lua_State; the bar stops before the report is printed. */
 #include "program.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -45,6 +45,19 @@ on_step(void *arg, const errand_step *step)
     errand__trace_file_step(&state->trace, step);
 }
 
+/* In arrival order a seed decides the random numbers alone. */
+static void
+print_seed(errand_order order, uint64_t seed)
+{
+    if (order == ERRAND_ORDER_ARRIVAL)
+        errand__help_problem("seed %" PRIu64 " (drawn; --order arrival --seed %" PRIu64
+                             " draws the same numbers)",
+                             seed, seed);
+    else
+        errand__help_problem("seed %" PRIu64 " (drawn; --seed %" PRIu64 " repeats it)",
+                             seed, seed);
+}
+
 static void
 fill_lua_options(run_state *state)
 {
@@ -63,9 +76,7 @@ fill_lua_options(run_state *state)
     state->lua.argc = options->argc;
     state->lua.argv = (const char *const *)options->argv;
     if (!options->has_seed && !options->quiet)
-        fprintf(stderr,
-                "errand: seed %" PRIu64 " (drawn; --seed %" PRIu64 " repeats it)\n",
-                state->lua.seed, state->lua.seed);
+        print_seed(options->order, state->lua.seed);
 }
 
 /* arg, as the stand-alone interpreter has it. */
@@ -106,7 +117,9 @@ run_protected(lua_State *L)
 static int
 run_in_state(run_state *state)
 {
-    errand__bar_start(state->options->order == ERRAND_ORDER_ARRIVAL);
+    const errand__options *options = state->options;
+    errand__output_start();
+    errand__bar_start(options->order == ERRAND_ORDER_ARRIVAL, options->quiet);
     lua_State *L = luaL_newstate();
     if (L == NULL) {
         errand__bar_stop();
@@ -119,7 +132,7 @@ run_in_state(run_state *state)
     errand__bar_stop();
     int code;
     if (good) {
-        code = errand__report_print(state->options, &state->progress, &state->result);
+        code = errand__report_print(options, &state->progress, &state->result);
         errand_lua_result_fini(&state->result);
     } else {
         const char *text = lua_tostring(L, -1);
@@ -134,17 +147,14 @@ run_in_state(run_state *state)
 static int
 output_code(int code)
 {
-    int error = errand__signals_output_error();
-    bool said = error != 0;
-    errno = 0;
-    if (!said && (fflush(stdout) != 0 || ferror(stdout)))
-        error = errno != 0 ? errno : EIO;
+    int error = errand__output_error();
     if (error == 0 || code > ERRAND__EXIT_SIGNAL)
         return code;
     if (error == EPIPE)
         return ERRAND__EXIT_SIGNAL + SIGPIPE;
-    if (!said || code == ERRAND__EXIT_GOOD)
-        errand__help_problem("standard output could not be written: %s", strerror(error));
+    if (code != ERRAND__EXIT_OUTPUT) /* else the report said so */
+        errand__help_problem("standard output could not be written: %s: %s",
+                             strerror(error), errand__output_mend(error));
     return ERRAND__EXIT_OUTPUT;
 }
 

@@ -9,18 +9,24 @@
 #include "program.h"
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 static errand_lua_stop stop;
 /* Written by the handler, which is alone: the three signals block each other. */
 static volatile sig_atomic_t first;
-static int output_error; /* an errno */
 
+/* One write for the whole line, so that no bar is drawn inside it. */
 static void
-write_text(const char *text)
+write_line(const char *prefix, const char *name, const char *text)
 {
-    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    char line[128];
+    const char *const parts[] = {prefix, *text != '\0' ? "errand: " : "", name, text};
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        for (const char *byte = parts[i]; *byte != '\0' && length < sizeof line; byte++)
+            line[length++] = *byte;
+    }
+    ssize_t written = write(STDERR_FILENO, line, length);
     (void)written; /* nobody to tell */
 }
 
@@ -29,13 +35,14 @@ on_signal(int number)
 {
     int saved = errno;
     int count = errand_lua_interrupt(&stop);
-    errand__bar_wipe();
-    if (count > 1)
+    const char *prefix = errand__bar_prefix(count > 1);
+    if (count > 1) {
+        write_line(prefix, "", "");
         _exit(ERRAND__EXIT_SIGNAL + number);
+    }
     first = number;
-    write_text("errand: ");
-    write_text(errand__signals_name(number));
-    write_text(": the run is asked to end; once more ends it at once\n");
+    write_line(prefix, errand__signals_name(number),
+               ": the run is asked to end; once more ends it at once\n");
     errno = saved;
 }
 
@@ -66,18 +73,9 @@ errand__signals_first(void)
 void
 errand__signals_output_lost(int error)
 {
-    if (output_error != 0)
-        return;
-    output_error = error != 0 ? error : EIO;
     if (error == EPIPE && first == 0)
         first = SIGPIPE;
     errand_lua_interrupt(&stop);
-}
-
-int
-errand__signals_output_error(void)
-{
-    return output_error;
 }
 
 const char *

@@ -5,6 +5,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* stdio forgets why a write failed. */
+static void
+keep_error(errand__trace_file *trace)
+{
+    if (trace->error == 0 && ferror(trace->file))
+        trace->error = errno != 0 ? errno : EIO;
+}
+
 static const char *
 kind_name(errand_step_kind kind)
 {
@@ -27,6 +35,7 @@ errand__trace_file_init(errand__trace_file *trace, const char *path)
 {
     trace->path = path;
     trace->file = NULL;
+    trace->error = 0;
     if (path == NULL)
         return true;
     trace->file = fopen(path, "we");
@@ -45,12 +54,14 @@ errand__trace_file_step(errand__trace_file *trace, const errand_step *step)
 {
     if (trace->file == NULL)
         return;
+    errno = 0;
     fprintf(trace->file,
             "%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu32 "\t%016" PRIx64 "\t%016" PRIx64 "\t",
             step->step, step->time_ns, kind_name(step->kind), step->detail, step->key,
             step->value);
     errand__progress_text(trace->file, step->label != NULL ? step->label : "-");
     fputc('\n', trace->file);
+    keep_error(trace);
 }
 
 bool
@@ -58,12 +69,15 @@ errand__trace_file_fini(errand__trace_file *trace)
 {
     if (trace->file == NULL)
         return true;
-    bool good = fflush(trace->file) == 0 && !ferror(trace->file);
-    int error = errno;
-    good = fclose(trace->file) == 0 && good;
+    errno = 0;
+    fflush(trace->file);
+    keep_error(trace);
+    errno = 0;
+    if (fclose(trace->file) != 0 && trace->error == 0)
+        trace->error = errno != 0 ? errno : EIO;
     trace->file = NULL;
-    if (!good)
-        errand__help_problem("--trace %s: the trace is not complete: %s", trace->path,
-                             strerror(error));
-    return good;
+    if (trace->error != 0)
+        errand__help_problem("--trace %s: the trace is not complete: %s: %s", trace->path,
+                             strerror(trace->error), errand__output_mend(trace->error));
+    return trace->error == 0;
 }

@@ -79,8 +79,8 @@ for _, order in ipairs { "arrival", "inline" } do
             second = errand.spawn(function() errand.await(first) end)
             errand.gather(first, second)
         end, { order = order })
-        contains(problem.message, "task 1 waits in gather at ")
-        contains(problem.message, "task 3 waits in await at ")
+        contains(problem.message, "  the root task waits in gather at ")
+        contains(problem.message, " waits in await for task 2 at ")
         contains(problem.message, "ends_test.lua:")
         equal(cleaned, true)
     end)
@@ -141,6 +141,31 @@ for _, name in ipairs(ends) do
             equal(output:find("ran\n", 1, true), nil, "no Lua code is entered at the close")
         end)
     end
+end
+
+-- The interpreter's handler of SIGINT sets a hook; see hosts/lua/drive.c.
+local interrupted = {
+    asleep = "errand.sleep(100)",
+    in_a_command = [[errand.command {"sleep", "100"}]],
+    busy = "while true do errand.yield() end",
+    in_a_loop = "while true do end",
+}
+for _, name in ipairs { "asleep", "in_a_command", "busy", "in_a_loop" } do
+    check.test("an_interrupt_of_the_stock_interpreter_ends_a_run_" .. name, function()
+        local how, output = interpreter(([[
+            local errand = require "errand"
+            print(pcall(errand.run, function()
+                local guard <close> = setmetatable({}, {__close = function()
+                    errand.shield(function() errand.sleep(0.01) print("cleaned") end)
+                end})
+                errand.command {"sh", "-c", "(sleep 0.2; kill -INT $PPID) >&- 2>&- &"}
+                %s
+            end, {%s}))
+            print("after")]]):format(interrupted[name],
+                                     name == "in_a_loop" and "deadline = 50" or ""))
+        equal(how, "exit 0", output)
+        contains(output, "cleaned\nfalse\tinterrupted!\nafter\n")
+    end)
 end
 
 check.test("an_error_that_nobody_catches_is_printed_with_its_line", function()

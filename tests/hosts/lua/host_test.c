@@ -109,7 +109,8 @@ stalls_and_deadlines_are_kinds_of_their_own(void **unused)
                          "b = errand.spawn(function() errand.await(a) end)\n"
                          "errand.await(a)";
     assert_int_equal(state_run(L, script, &options, &result), ERRAND_LUA_STALL);
-    assert_non_null(strstr(result.message, "task 2 waits in await at script:2"));
+    assert_non_null(strstr(result.message, "\n  task 2 (its function is at script:2) "
+                                           "waits in await for task 3 at script:2\n"));
     assert_true(result.report.clean);
     errand_lua_result_fini(&result);
     options.deadline_ns = 1000000;
@@ -258,7 +259,7 @@ sum_fill(lua_State *L, errand_spec *spec, void *arg)
 {
     static const errand_job_type type = {
         .struct_size = sizeof type, .name = "sum", .run = sum_run, .drop = sum_drop};
-    int64_t a = luaL_checkinteger(L, 1), b = luaL_checkinteger(L, 2);
+    int64_t a = luaL_checkinteger(L, 2), b = luaL_checkinteger(L, 3);
     sum_state *state = malloc(sizeof *state);
     assert_non_null(state);
     state->a = a;
@@ -295,6 +296,7 @@ registered_jobs_answer_fail_and_panic_as_errors(void **unused)
         "own)\n"
         "assert(own.message:find('only upwards', 1, true), own.message)\n"
         "local ok, wrong = pcall(errand.job, 'sum', 'one', 2)\n"
+        "assert(wrong:find('#2 ', 1, true), wrong)\n"
         "assert(wrong:find('number expected', 1, true), wrong)\n"
         "return errand.job('sum', 40, 2)\n";
     assert_int_equal(state_run(L, script, NULL, &result), ERRAND_LUA_OK);
