@@ -53,7 +53,8 @@ follow(play_op *op, errand_job *job)
 
     if (!play_has_room(p, 1))
         return;
-    play_op *child = play_new_op(p, op->runtime, 1, (uint8_t)(op->index * 37), 0);
+    play_op *child = play_new_op(p, op->runtime, 1, (uint8_t)(op->index * 37),
+                                 (uint8_t)(op->index * 29));
     child->parent = op->index;
     errand_status status = errand_job_follow(job, &child->spec, (char *)child + 1);
     play_said(p, "follow", status, (uint64_t)child->index);
