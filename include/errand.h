@@ -71,7 +71,7 @@ typedef enum errand_times {
 enum {
     /* Seeded orders: other threads' posts answer EREPRODUCE and do not mark the run. */
     ERRAND_RUNTIME_REFUSE_FOREIGN = 1,
-    /* The clock moves only by errand_testing_clock; bodies start and end when drained. */
+    /* The clock moves only by errand_testing_clock; times are read from it, as if exact. */
     ERRAND_RUNTIME_TEST_CLOCK = 2
 };
 

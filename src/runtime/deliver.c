@@ -43,8 +43,6 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         completion->t_end_ns = runtime->scheduler.now;
         if (completion->t_start_ns > completion->t_end_ns)
             completion->t_start_ns = completion->t_end_ns;
-    } else if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0) {
-        completion->t_start_ns = completion->t_end_ns = errand__runtime_time(runtime);
     } else if (runtime->config.times == ERRAND_TIMES_EXACT && label->t_end != 0) {
         completion->t_start_ns = label->t_start;
         completion->t_end_ns = label->t_end;

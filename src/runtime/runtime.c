@@ -65,6 +65,10 @@ fill_defaults(errand_runtime_config *config)
         config->messages = 256;
     if (config->held_max == 0)
         config->held_max = 64;
+    /* A test clock is read, not interpolated. */
+    if ((config->flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 &&
+        config->times == ERRAND_TIMES_COARSE)
+        config->times = ERRAND_TIMES_EXACT;
     if (config->grace_ns == 0)
         config->grace_ns = UINT64_C(1000000000);
 }
