@@ -86,7 +86,7 @@ names_without_memory_stay_as_they_were(void **state)
     errand_spec spec = self->spec;
     spec.state = &self->jobs[5];
     spec.deadline_ns = UINT64_C(1) << 60; /* needs a block of its own in bind */
-    do {                      /* until the blocks that are there are used up */
+    do { /* until the blocks that are there are used up */
         (void)errand_testing_fail_allocation(1);
         status = errand_prepare(self->tokens.runtime, &spec, &prepared[count]);
         (void)errand_testing_fail_allocation(0);
