@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: what may be called in a body, a handler or a task only answers NULLs and strangers there, and
- * host code that is called in the middle of a call cannot take away what that call stands on (O80).
+ * host code that is called in the middle of a call cannot take away what that call stands on (O33,
+ * O80).
  * Method: the table of calls_inside.c, and hooks, drops and continuations that end the runtime. */
 #include <pthread.h>
 #include <stdio.h>

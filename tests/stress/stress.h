@@ -72,11 +72,16 @@ race_won(race *self, bool by_first)
         self->offset /= 2;
 }
 
+/* Where there is one processor for both, the other side has to get it now and then. */
 static inline void
 race_delay(uint64_t spins)
 {
-    for (uint64_t i = 0; i < spins; i++)
-        errand__cpu_relax();
+    for (uint64_t i = 1; i <= spins; i++) {
+        if (i % 1024 == 0)
+            sched_yield();
+        else
+            errand__cpu_relax();
+    }
 }
 
 static inline void
