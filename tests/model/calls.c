@@ -320,6 +320,8 @@ post(play *p, unsigned a, unsigned b, unsigned c)
     play_node *node = &p->node[a & 1][b % PLAY_NODES];
 
     (void)c;
+    if (!p->posts)
+        return;
     errand_status status = errand_post(p->inbox[a & 1], &node->command);
     PLAY_MODEL(p, model_post(&p->model, a & 1, -1, node->index, status));
     play_said(p, "post", status, (uint64_t)node->index);
@@ -340,6 +342,8 @@ post_cancel(play *p, unsigned a, unsigned b, unsigned c)
         play_said(p, "cancel_later", status, (uint64_t)name);
         return;
     }
+    if (!p->posts)
+        return;
     errand_status status = errand_post_cancel(p->inbox[a & 1], &identity);
     PLAY_MODEL(p, model_post(&p->model, a & 1, name, -1, status));
     play_said(p, "post_cancel", status, (uint64_t)name);

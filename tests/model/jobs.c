@@ -31,6 +31,7 @@ begin(play_op *op, errand_job *job)
     errand_identity identity = errand_job_identity(job);
 
     op->bodies++;
+    (void)errand_job_epoch(job);
     p->result->bodies++;
     play_event(p, "body", op->index, 0);
     play_know_name(op);
@@ -90,6 +91,8 @@ do_extra(play_op *op, errand_job *job)
             op->deferred++;
         break;
     case PLAY_EXTRA_POST:
+        if (!p->posts)
+            break;
         status = errand_post_cancel(p->inbox[op->runtime], &p->name[op->name].identity);
         PLAY_MODEL(p, model_post(&p->model, op->runtime, op->name, -1, status));
         play_said(p, "post my cancel", status, 0);
@@ -116,6 +119,10 @@ end(play_op *op, errand_job *job, errand_payload *out_payload)
             play_fail(p, "no memory");
         break;
     case PLAY_END_CODE:
+        if (op->plan.take) { /* a failure takes no payload along */
+            *out_payload = (errand_payload){&play_typed, op, sizeof *op};
+            op->payloads++;
+        }
         answer = 7;
         break;
     case PLAY_END_DETAILS:
@@ -124,6 +131,12 @@ end(play_op *op, errand_job *job, errand_payload *out_payload)
         break;
     case PLAY_END_FORGED:
         answer = -1 - op->index;
+        break;
+    case PLAY_END_PANIC:
+        if (op->plan.take) {
+            *out_payload = (errand_payload){&play_typed, op, sizeof *op};
+            op->payloads++;
+        }
         break;
     case PLAY_END_WORK:
         if (op->spec.work_max != 0 &&
@@ -197,7 +210,8 @@ poll(errand_job *job, void *state, errand_payload *out_payload)
         op->waker = errand_job_waker(job);
         inside(op, job);
     }
-    if (op->plan.polls == 0 || errand_job_cancelled(job))
+    if (op->plan.polls == 0 || (errand_job_cancelled(job) &&
+                                !(p->judged && op->plan.take))) /* some do not heed it */
         return end(op, job, out_payload);
     op->plan.polls--;
     p->model.op[op->index].pending = true;

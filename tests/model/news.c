@@ -256,10 +256,12 @@ model_resumed(model *m, int op, errand_reason reason)
         before = r->head;
         take_cancels(m, r, r->commands + 1);
     }
+    bool lost = reason == ERRAND_REASON_RESOURCE_LOST && o->vague &&
+                o->outcome == ERRAND_CANCELLED; /* with its lease */
     model_rule(m, r->driving || r->closing, "a continuation outside a drive");
     model_rule(m, o->wait == MODEL_READY || (r->closing && o->wait == MODEL_REGISTERED),
                "a continuation");
-    model_rule(m, r->closing || reason == m->name[o->name].reason, "its reason");
+    model_rule(m, r->closing || reason == m->name[o->name].reason || lost, "its reason");
     o->wait = MODEL_ENDED;
 }
 

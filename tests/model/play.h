@@ -80,7 +80,7 @@ typedef struct play_node {
 
 typedef struct play {
     model model;
-    bool judged, trace, in_body, closing, busy[MODEL_RUNTIMES];
+    bool judged, trace, posts, in_body, closing, busy[MODEL_RUNTIMES];
     int stepping; /* executor */
     const char *verb;
     int depth;   /* of callbacks */

@@ -231,7 +231,7 @@ play_look(play *p, unsigned a, unsigned b, unsigned c)
         look_at_edges(p, runtime);
         return;
     }
-    if (b & 2) {
+    if ((b & 2) && p->posts) {
         errand_interrupt(p->inbox[runtime]);
         return;
     }
