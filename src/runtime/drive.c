@@ -103,7 +103,7 @@ conclude(errand_runtime *runtime, errand__turn *turn)
         done->cleanups != 0 || done->commands != 0)
         return;
     done->next_deadline_ns = errand__next_deadline(runtime);
-    for (uint32_t i = 0; i < runtime->lease_count; i++)
+    for (uint32_t i = 0; i < errand__lease_count(runtime); i++)
         done->inbox_needed |= runtime->leases[i]->owed != 0;
     done->inbox_needed |= atomic_load_explicit(&runtime->held, memory_order_relaxed) != 0;
     done->kind = quiescent(runtime) && !done->inbox_needed ? ERRAND_TURN_QUIESCENT

@@ -234,8 +234,8 @@ errand_status
 errand_runtime_unwound(errand_runtime *runtime)
 {
     ERRAND__ENTER(runtime);
-    ERRAND_REQUIRE_ARG(!runtime->closing, ERRAND_EMISUSE,
-                       "a shutdown is in progress and cannot be left");
+    ERRAND_REQUIRE_ARG(!(runtime->closing && runtime->draining && runtime->driving),
+                       ERRAND_EMISUSE, "this part of a shutdown cannot be left");
     ERRAND_REQUIRE_ARG(runtime->draining || runtime->driving, ERRAND_EMISUSE,
                        "no drain or drive is in progress");
     errand__frame_unwind(runtime->frame); /* what is deeper is gone */

@@ -138,6 +138,11 @@ errand__runtime_enter(const errand_runtime *runtime, const char *function)
         if (__builtin_expect(entered_ != ERRAND_OK, 0))                                  \
             return entered_;                                                             \
     } while (0)
+static inline uint32_t
+errand__lease_count(const errand_runtime *runtime) /* owner */
+{
+    return atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
+}
 uint64_t errand__runtime_time(const errand_runtime *runtime); /* now, on its clock */
 static inline bool
 errand__seeded(const errand_runtime *runtime)

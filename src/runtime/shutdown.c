@@ -88,7 +88,7 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
         now = errand__clock_now();
         if (now >= deadline_ns)
             break;
-        for (uint32_t i = 0; i < runtime->lease_count; i++) {
+        for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {
             errand_lease *lease = runtime->leases[i];
 
             if (!lease->closed && (only == NULL || only == lease) &&
@@ -355,7 +355,7 @@ free_all(errand_runtime *runtime)
         runtime->resumes_free = resume->next_free;
         errand__mem_free(runtime->allocator, resume, sizeof *resume);
     }
-    for (uint32_t i = 0; i < runtime->lease_count; i++)
+    for (uint32_t i = 0; i < errand__lease_count(runtime); i++)
         errand__lease_let(runtime->leases[i]);
     errand__heap_fini(&runtime->deadlines);
     errand__scheduler_fini(&runtime->scheduler);
@@ -393,7 +393,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     end_waits(runtime, ERRAND_SHUTDOWN_QUIET);
     cancel_armed(runtime, NULL, false);
     settle_all(runtime, NULL, deadline_ns, mode);
-    for (uint32_t i = 0; i < runtime->lease_count; i++) {
+    for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {
         lease_end(runtime->leases[i], deadline_ns);
         take_news(runtime, mode);
     }
