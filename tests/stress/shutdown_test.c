@@ -6,109 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
-#include "errand/executor.h"
-#include "errand/testing.h"
 #include "gate.h"
-#include "stress.h"
-
-typedef struct world {
-    errand_runtime *runtime;
-    errand_executor *executor;
-    errand_lease *lease;
-    int64_t bytes;
-    atomic_uint ran, dropped, stopped; /* stopped: threads of the pool that ended */
-    unsigned heard;
-    errand_report report;
-} world;
-
-static int32_t
-run(errand_job *job, void *state, errand_payload *out_payload)
-{
-    world *self = state;
-
-    atomic_fetch_add_explicit(&self->ran, 1, memory_order_relaxed);
-    if (errand_payload_alloc(job, 100, out_payload) == NULL)
-        return 1;
-    errand_job_message(job, "text");
-    return 0;
-}
-static void
-drop(void *state)
-{
-    atomic_fetch_add_explicit(&((world *)state)->dropped, 1, memory_order_release);
-}
-static const errand_job_type job_type = {
-    .struct_size = sizeof(errand_job_type), .name = "job", .run = run, .drop = drop};
-
-static void
-count_stop(void *arg, uint32_t worker)
-{
-    (void)worker;
-    atomic_fetch_add_explicit(&((world *)arg)->stopped, 1, memory_order_release);
-}
-
-static void
-world_open(world *self)
-{
-    errand_blocking_config config = {.struct_size = sizeof config,
-                                     .workers_min = 1,
-                                     .workers_max = 1,
-                                     .held_on_stop = count_stop,
-                                     .held_arg = self};
-
-    memset(self, 0, sizeof *self);
-    self->bytes = errand_testing_live_bytes();
-    assert_int_equal(errand_blocking_create(&config, &self->executor), ERRAND_OK);
-    assert_int_equal(errand_runtime_create(NULL, &self->runtime), ERRAND_OK);
-    assert_int_equal(errand_attach(self->runtime, self->executor, 0, &self->lease),
-                     ERRAND_OK);
-}
-
-static errand_spec
-spec_of(world *self)
-{
-    errand_spec spec = ERRAND_SPEC_INIT;
-
-    spec.kind = 1;
-    spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
-    spec.held_job = &job_type;
-    spec.state = self;
-    return spec;
-}
-
-static void
-start(world *self)
-{
-    errand_spec spec = spec_of(self);
-
-    assert_int_equal(errand_start(self->lease, &spec, NULL, NULL), ERRAND_OK);
-}
-
-static void
-shut(world *self, uint64_t deadline_ns)
-{
-    assert_int_equal(errand_runtime_shutdown(&self->runtime, deadline_ns,
-                                             ERRAND_SHUTDOWN_QUIET, &self->report),
-                     ERRAND_OK);
-}
-
-static void
-world_close(world *self, unsigned operations)
-{
-    const errand_snapshot *sums = &self->report.accounts;
-
-    assert_int_equal(sums->accepted, operations);
-    assert_int_equal(sums->drained + sums->undeliverable, operations);
-    assert_int_equal(self->report.undeliverable, sums->undeliverable);
-    assert_int_equal(self->report.clean, sums->undeliverable == 0);
-    errand_executor_abandon(&self->executor);
-    stress_await(&self->dropped, operations);
-    stress_await(&self->stopped, 1);
-    while (errand_testing_live_bytes() != self->bytes) /* a thread of the pool is last */
-        sched_yield();
-    assert_int_equal(atomic_load_explicit(&self->dropped, memory_order_relaxed),
-                     operations);
-}
+#include "one_worker.h"
 
 /* ---- steps of a worker ------------------------------------------------------------------------------- */
 
@@ -214,133 +113,71 @@ shutdown_with_time_waits_for_what_a_worker_has_begun(void **state)
     }
 }
 
-/* ---- steps of a submit ----------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------------- */
 
-typedef struct look { /* what a snapshot of another thread shows at each step */
-    world *world;
-    unsigned seen;
-    uint64_t accepted[4];
-} look;
-
-static void *
-take_snapshot(void *arg)
+static int32_t
+run_until_asked(errand_job *job, void *state, errand_payload *out_payload)
 {
-    look *self = arg;
-    errand_snapshot snapshot;
-    errand_runtime *runtime = self->world->runtime;
+    world *self = state;
 
-    if (errand_runtime_snapshot(runtime, &snapshot) == ERRAND_OK &&
-        snapshot.accepted == snapshot.queued + snapshot.running + snapshot.undrained +
-                                 snapshot.drained + snapshot.undeliverable)
-        self->accepted[self->seen] = snapshot.accepted;
-    /* Nobody but the owner may end it meanwhile. */
-    if (errand_runtime_shutdown(&runtime, 0, ERRAND_SHUTDOWN_QUIET, NULL) !=
-        ERRAND_ETHREAD)
-        self->accepted[self->seen] = 99;
-    return NULL;
+    (void)out_payload;
+    atomic_fetch_add_explicit(&self->ran, 1, memory_order_release);
+    while (!errand_job_cancelled(job))
+        sched_yield();
+    return 0;
 }
+static test_gate body_gate;
+static int32_t
+run_at_gate(errand_job *job, void *state, errand_payload *out_payload)
+{
+    world *self = state;
+
+    (void)job;
+    (void)out_payload;
+    atomic_fetch_add_explicit(&self->ran, 1, memory_order_release);
+    gate_wait(&body_gate);
+    return 0;
+}
+static const errand_job_type asked_type = {.struct_size = sizeof(errand_job_type),
+                                           .name = "asked",
+                                           .run = run_until_asked,
+                                           .drop = drop};
+static const errand_job_type gated_type = {.struct_size = sizeof(errand_job_type),
+                                           .name = "gated",
+                                           .run = run_at_gate,
+                                           .drop = drop};
 
 static void
-look_from_outside(void *arg, const char *place)
+deadlines_of_running_work_survive_the_start_of_a_shutdown(void **state)
 {
-    static const char *const places[] = {"submit-checked", "submit-counted",
-                                         "submit-armed", "submit-handed"};
-    look *self = arg;
-    pthread_t thread;
-
-    if (strncmp(place, "submit-", 7) != 0 || /* a worker's place */
-        self->seen == 4 || strcmp(place, places[self->seen]) != 0 ||
-        pthread_create(&thread, NULL, take_snapshot, self) != 0)
-        return;
-    pthread_join(thread, NULL);
-    self->seen++;
-}
-
-static void
-operation_is_counted_before_it_is_armed(void **state)
-{
-    /* O18 */
-    static world self;
-    look looks = {.world = &self};
-
-    (void)state;
-    world_open(&self);
-    errand_testing_pause(look_from_outside, &looks);
-    start(&self);
-    errand_testing_pause(NULL, NULL);
-    assert_int_equal(looks.seen, 4);
-    assert_int_equal(looks.accepted[0], 0);
-    for (int i = 1; i < 4; i++)
-        assert_int_equal(looks.accepted[i], 1);
-    shut(&self, errand_deadline_in(UINT64_C(20000000000)));
-    assert_true(self.report.clean);
-    world_close(&self, 1);
-}
-
-typedef struct poster { /* another thread asks to cancel at one step of the submit */
-    const char *place;
-    errand_inbox *inbox;
-    errand_identity identity;
-    bool done;
-} poster;
-
-static void *
-post_cancel(void *arg)
-{
-    poster *self = arg;
-
-    self->done = errand_post_cancel(self->inbox, &self->identity) == ERRAND_OK;
-    return NULL;
-}
-
-static void
-post_from_outside(void *arg, const char *place)
-{
-    poster *self = arg;
-    pthread_t thread;
-
-    if (strncmp(place, "submit-", 7) != 0 || /* a worker's place */
-        strcmp(place, self->place) != 0 || self->done ||
-        pthread_create(&thread, NULL, post_cancel, self) != 0)
-        return;
-    pthread_join(thread, NULL);
-}
-
-static void
-posted_cancel_meets_a_submit_at_each_of_its_steps(void **state)
-{
-    /* O18, O44 */
-    static const char *const places[] = {"submit-checked", "submit-counted",
-                                         "submit-armed", "submit-handed"};
+    /* C-D3, O45 */
     static world self;
 
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
-        poster other = {.place = places[i]};
-        errand_submission submission;
-        errand_prepared prepared;
-        errand_binding binding;
-        errand_wait wait;
+    for (int quarantined = 0; quarantined < 2; quarantined++) {
         errand_spec spec;
 
         world_open(&self);
+        gate_init(&body_gate, "body");
         spec = spec_of(&self);
-        assert_int_equal(errand_inbox_open(self.runtime, &other.inbox), ERRAND_OK);
-        assert_int_equal(errand_prepare(self.runtime, &spec, &prepared), ERRAND_OK);
-        assert_int_equal(errand_issue(self.runtime, 1, NULL, &other.identity), ERRAND_OK);
-        assert_int_equal(errand_bind(self.runtime, &other.identity, &prepared, &binding),
-                         ERRAND_OK);
-        assert_int_equal(errand_split(&binding, &wait, &submission), ERRAND_OK);
-        errand_wait_abandon(&wait);
-        errand_testing_pause(post_from_outside, &other);
-        assert_int_equal(errand_submit(self.lease, &submission), ERRAND_OK);
-        errand_testing_pause(NULL, NULL);
-        assert_true(other.done);
+        spec.held_job = quarantined ? &gated_type : &asked_type;
+        spec.deadline_ns = quarantined ? 0 : UINT64_C(60000000000);
+        spec.quarantine_ns = quarantined ? 1000000 : 0;
+        if (quarantined)
+            spec.resource_class = ERRAND_QUARANTINED_BLOCKING;
+        assert_int_equal(errand_start(self.lease, &spec, NULL, NULL), ERRAND_OK);
+        stress_await(&self.ran, 1);
+        start(&self); /* queued behind it */
         shut(&self, errand_deadline_in(UINT64_C(20000000000)));
-        assert_true(self.report.clean);
-        errand_inbox_abandon(&other.inbox);
-        world_close(&self, 1);
+        assert_int_equal(self.report.undeliverable, 0);
+        assert_int_equal(self.report.held, quarantined); /* its body is at the gate */
+        assert_int_equal(self.report.accounts.codes[ERRAND_CODE_DEADLINE], quarantined);
+        assert_int_equal(self.report.accounts.completed, !quarantined);
+        self.report.clean = true; /* but for what is held */
+        gate_open(&body_gate);
+        world_close(&self, 2);
     }
+    gate_fini(&body_gate);
 }
 
 /* ---- clocks and neighbours ------------------------------------------------------------------------------------ */
@@ -418,8 +255,7 @@ main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(shutdown_meets_a_worker_at_each_of_its_steps),
         cmocka_unit_test(shutdown_with_time_waits_for_what_a_worker_has_begun),
-        cmocka_unit_test(operation_is_counted_before_it_is_armed),
-        cmocka_unit_test(posted_cancel_meets_a_submit_at_each_of_its_steps),
+        cmocka_unit_test(deadlines_of_running_work_survive_the_start_of_a_shutdown),
         cmocka_unit_test(stepped_wall_clock_moves_no_deadline),
         cmocka_unit_test(runtime_attached_after_anothers_end_still_works),
     };

@@ -96,7 +96,7 @@ race_check(const race *self)
     assert_true(self->second * 20 >= rounds);
 }
 
-/* Waits for a word that another thread sets, also where there is one processor. */
+/* Waits for a word that other threads count up to this, also where there is one processor. */
 static inline void
 stress_await(atomic_uint *word, unsigned wanted)
 {
