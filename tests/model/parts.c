@@ -53,8 +53,7 @@ decode(void *own_data, errand_completion *completion, errand_verdict *out_verdic
     op->decodes++;
     op->values++;
     play_event(op->play, "decode", op->index, 0);
-    *out_verdict =
-        (errand_verdict){ .status = ERRAND_OK, .value = op, .drop = drop_value };
+    *out_verdict = (errand_verdict){.status = ERRAND_OK, .value = op, .drop = drop_value};
 }
 
 static void
