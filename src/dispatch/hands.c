@@ -105,6 +105,7 @@ stamp_times(errand_job *job, errand__record *record)
         errand__hands_read(hands);
         errand__record_label(record)->t_start = job->t_start;
         errand__record_label(record)->t_end = errand__block_now(job->block);
+        record->times = 1; /* the label has them */
         return;
     }
     if (hands->lazy_left > 0)

@@ -43,7 +43,7 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         completion->t_end_ns = runtime->scheduler.now;
         if (completion->t_start_ns > completion->t_end_ns)
             completion->t_start_ns = completion->t_end_ns;
-    } else if (runtime->config.times == ERRAND_TIMES_EXACT && label->t_end != 0) {
+    } else if (runtime->config.times == ERRAND_TIMES_EXACT && record->times != 0) {
         completion->t_start_ns = label->t_start;
         completion->t_end_ns = label->t_end;
     } else if (record->times != 0) {

@@ -196,12 +196,9 @@ check_drops(play *p)
             check_count(p, op, "decoder", op->decoder_ends,
                         least || (cancelled && o->phase >= MODEL_QUEUED),
                         most || cancelled);
-        bool half = op->plan.end == PLAY_END_PANIC ||
-                    op->plan.end == PLAY_END_CODE; /* of a result */
         check_count(p, op, "payload", op->payload_drops,
-                    op->payloads * (half ? o->phase >= MODEL_SETTLED
-                                         : least && o->wait != MODEL_READY),
-                    op->payloads * (half ? o->phase >= MODEL_SETTLED : most));
+                    op->payloads * (least && o->wait != MODEL_READY),
+                    op->payloads * most);
         check_count(p, op, "continuation", op->continuation_ends,
                     op->continued && o->wait == MODEL_ENDED,
                     op->continued && o->wait == MODEL_ENDED);
@@ -406,7 +403,6 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
         .operations_max = 4 + bytes[0] % 29,
         .times = (errand_times)(bytes[3] >> 2 & 3) % 3,
         .messages = bytes[3] >> 4 & 1 ? 2 : 0,
-        .start_ns = 1000,
         .order = p->judged ? ERRAND_ORDER_ARRIVAL : ERRAND_ORDER_INLINE,
         .seed = inline_seed,
         .flags = p->judged ? ERRAND_RUNTIME_TEST_CLOCK : 0,

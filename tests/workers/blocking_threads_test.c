@@ -223,6 +223,14 @@ a_worker_that_can_be_made_later_takes_what_is_queued(void **state)
     gate_fini(&gate);
 }
 
+static bool
+minimum_lives(void *arg)
+{
+    errand_executor_snapshot snapshot = rig_snapshot(arg);
+
+    return snapshot.workers >= 2 && snapshot.idle == snapshot.workers;
+}
+
 static void
 many_ended_threads_are_replaced_one_by_one(void **state)
 {
@@ -239,7 +247,7 @@ many_ended_threads_are_replaced_one_by_one(void **state)
     }
     rig_await(&rig, ENDS);
     assert_int_equal(rig.outcomes[ERRAND_PANICKED], ENDS);
-    rig_until(all_are_idle, &rig);
+    rig_until(minimum_lives, &rig); /* the last replacement may still be under way */
     assert_in_range(rig_snapshot(&rig).workers, 2, 3);
     rig_fini(&rig);
 }
