@@ -170,7 +170,7 @@ typedef struct errand_turn {
     bool inbox_needed;         /* IDLE: something is out that will come back */
 } errand_turn;
 /* errand_drive: one bounded turn of everything that the runtime has to do.  budget
- *   NULL = default.
+ *   NULL = default; out_turn may be NULL.
  * Errors: EBUSY (nested, or not unwound) · EINVAL · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_drive(errand_runtime *runtime, const errand_budget *budget, errand_turn *out_turn);
