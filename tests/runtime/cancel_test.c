@@ -100,6 +100,26 @@ a_cancel_takes_effect_inside_the_call(void **state)
 }
 
 static void
+a_cancel_drops_a_decoder_that_nobody_waits_with(void **state)
+{
+    /* O37: queued, running, settled. */
+    test_world *world = *state;
+
+    for (int i = 0; i < 3; i++) {
+        counted work = {.no_continuation = true, .lingers = i == 1};
+
+        counted_submit(world, &work);
+        if (i > 0)
+            world_step(world, 1);
+        (void)counted_cancel(&work);
+        assert_int_equal(work.count[AT_DECODER_DROP], 1);
+        world_step(world, 1);
+        counted_drive(world);
+        counted_check_ended(&work);
+    }
+}
+
+static void
 a_queued_cancel_is_over_inside_the_call(void **state)
 {
     /* O37, O22: settled before the call returns. */
@@ -314,6 +334,7 @@ main(void)
     cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
         WITH_WORLD(every_state_has_its_answer),
         WITH_WORLD(a_cancel_takes_effect_inside_the_call),
+        WITH_WORLD(a_cancel_drops_a_decoder_that_nobody_waits_with),
         WITH_WORLD(a_queued_cancel_is_over_inside_the_call),
         WITH_WORLD(a_hook_runs_once_for_life_whoever_cancels),
         WITH_WORLD(a_reaped_resource_leaves_no_entry_and_a_pending_one_leaves_one),

@@ -98,6 +98,65 @@ end_lease(test_world *world, counted *self)
     errand_executor_abandon(&other);
 }
 
+/* ---- an executor that runs nothing ------------------------------------------------------------- */
+
+static errand_dispatch held; /* what it took */
+
+static errand_status
+take_any(void *data, uint64_t runtime_id, uint32_t owed_max, void **out_lease)
+{
+    (void)runtime_id;
+    (void)owed_max;
+    *out_lease = data;
+    return ERRAND_OK;
+}
+
+static errand_status
+have_room(void *lease, uint32_t count)
+{
+    (void)lease;
+    (void)count;
+    return ERRAND_OK;
+}
+
+static void
+hold_it(void *lease, errand_dispatch dispatch)
+{
+    (void)lease;
+    held = dispatch;
+}
+
+static void
+forget_lease(void *lease, uint64_t deadline_ns)
+{
+    (void)lease;
+    (void)deadline_ns;
+}
+
+static const errand_executor_type idle_type = {.struct_size = sizeof idle_type,
+                                               .name = "idle",
+                                               .attach = take_any,
+                                               .reserve = have_room,
+                                               .submit = hold_it,
+                                               .detach = forget_lease};
+
+static void
+drop_unrun(test_world *world, counted *self)
+{
+    errand_submission submission = counted_submission(world, self);
+    errand_executor *idle;
+    errand_lease *lease;
+
+    assert_int_equal(errand_executor_create(&idle_type, self, &idle), ERRAND_OK);
+    assert_int_equal(errand_attach(world->runtime, idle, 0, &lease), ERRAND_OK);
+    errand_executor_abandon(&idle);
+    counted_await(self);
+    assert_int_equal(errand_submit(lease, &submission), ERRAND_OK);
+    assert_true(errand_dispatch_drop(held)); /* O19 */
+    assert_false(errand_dispatch_drop(held));
+    assert_false(errand_dispatch_run(held));
+}
+
 static void
 each_end_has_its_fate_for_decoder_and_continuation(void **state)
 {
@@ -112,6 +171,8 @@ each_end_has_its_fate_for_decoder_and_continuation(void **state)
         {cancel_running, false, false, 0, 0, ERRAND_REASON_EXPLICIT},
         {cancel_settled, false, false, 0, 0, ERRAND_REASON_EXPLICIT},
         {end_lease, false, false, 0, 0, ERRAND_REASON_SHUTDOWN},
+        {drop_unrun, false, true, ERRAND_ECANCELLED, ERRAND_CANCELLED,
+         ERRAND_REASON_RESOURCE_LOST},
     };
     test_world *world = *state;
 
