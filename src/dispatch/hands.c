@@ -198,8 +198,8 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->message_lost = false;
     job->follows = 0;
     job->sys_errno = 0;
-    job->t_start = block->times == ERRAND_TIMES_EXACT ? errand__block_now(block)
-                                                      : hands->now_ns;
+    job->t_start =
+        block->times == ERRAND_TIMES_EXACT ? errand__block_now(block) : hands->now_ns;
     hands->job = job;
 }
 

@@ -91,9 +91,10 @@ typedef struct errand__block {
 static inline uint64_t
 errand__block_now(const errand__block *block)
 {
-    return block->test_time ? atomic_load_explicit(&block->test_clock,
-                                                   memory_order_acquire) /* Pairs: test-clock */
-                            : errand__clock_now();
+    return block->test_time
+               ? atomic_load_explicit(&block->test_clock,
+                                      memory_order_acquire) /* Pairs: test-clock */
+               : errand__clock_now();
 }
 
 errand__block *errand__block_create(uint64_t runtime_id, uint32_t operations_max,
