@@ -399,6 +399,8 @@ static const struct {
     {"copy", 2, copy},
     {"forge", 1, forge},
     {"look", 2, play_look},
+    {"spawn", 3, play_spawn},
+    {"nudge", 3, play_nudge},
     {"hand_over", 1, play_hand_over},
     {"detach", 1, play_detach},
     {"end_runtime", 1, play_end_runtime},

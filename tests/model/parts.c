@@ -139,6 +139,16 @@ play_heard(void *arg, errand_completion *completion)
 {
     play *p = arg;
     uintptr_t wait = (uintptr_t)completion->wait;
+
+    for (int i = p->names - 1; wait == 0 && i >= 0;
+         i--) /* a task's has no wait of the host */
+        if (p->name[i].identity.operation == completion->identity.operation &&
+            p->name[i].identity.runtime == completion->identity.runtime)
+            wait = (uintptr_t)&p->name[i];
+    if (wait == 0) {
+        play_fail(p, "a completion of nobody");
+        return;
+    }
     int index = wait & 1 ? ((play_op *)(wait - 1))->index : ((play_name *)wait)->op;
     play_op *op = &p->op[index];
 

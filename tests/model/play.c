@@ -381,6 +381,7 @@ play_close_runtime(play *p, int runtime, errand_shutdown_mode mode)
         p->lease[i] = NULL;
     play_said(p, "shutdown", status, report.undeliverable);
     check_ended(p, runtime);
+    play_check_tasks(p, runtime);
 }
 
 static void

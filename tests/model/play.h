@@ -13,7 +13,7 @@
 #include "model.h"
 #include "program.h"
 
-enum { PLAY_REGISTERS = 8, PLAY_NODES = MODEL_NODES };
+enum { PLAY_REGISTERS = 8, PLAY_NODES = MODEL_NODES, PLAY_TASKS = 40 };
 
 /* What an operation's parts do; from a call's bytes. */
 typedef struct play_plan {
@@ -50,8 +50,8 @@ typedef struct play_op {
     errand_spec spec;
     play_plan plan;
     errand_waker *waker;
-    void *slot; /* what its trace shows to a collector */
-    bool owned, continued, left;
+    void *slot;                           /* what its trace shows to a collector */
+    bool owned, continued, left, awaited; /* awaited: by a task */
     int bodies, deferred;
     int state_drops, decoder_ends, decodes, hook_drops, hook_cancels, reaps,
         continuation_ends;
@@ -72,6 +72,12 @@ typedef struct play_token { /* one register of each sort; op < 0: zeroed */
     } is;
 } play_token;
 enum { PLAY_PREPARED, PLAY_BINDING, PLAY_WAIT, PLAY_SUBMISSION, PLAY_SORTS };
+typedef struct play_task {
+    struct play *play;
+    int index, runtime, visits, ended, drops, deferred;
+    errand_task_id id;
+    uint8_t plan[3];
+} play_task;
 typedef struct play_node {
     errand_command command;
     struct play *play;
@@ -98,7 +104,8 @@ typedef struct play {
     errand_lease *lease[MODEL_LEASES];
     uint32_t owed_max;
     play_token token[PLAY_SORTS][PLAY_REGISTERS];
-    int names, ops;
+    int names, ops, tasks;
+    play_task task[PLAY_TASKS];
     play_name name[MODEL_OPS];
     play_op op[MODEL_OPS];
     play_node node[MODEL_RUNTIMES][PLAY_NODES];
@@ -146,6 +153,11 @@ void play_end_runtime(play *p, unsigned a, unsigned b, unsigned c);
 /* jobs.c: what runs on a worker. */
 extern const errand_job_type play_job, play_job_with_start, play_no_job;
 extern const errand_payload_type play_typed, play_another;
+
+/* tasks.c */
+void play_spawn(play *p, unsigned a, unsigned b, unsigned c);
+void play_nudge(play *p, unsigned a, unsigned b, unsigned c);
+void play_check_tasks(play *p, int runtime);
 
 /* parts.c: what runs on the owner's thread. */
 void play_know_name(play_op *op); /* it is seen for the first time, perhaps */
