@@ -262,9 +262,11 @@ a_put_into_a_closed_inbox_drops_its_payload_once(void **state)
 {
     /* O31, O23, O1: on the thread that settled it; what was put before the close is drained. */
     test_world *world = *state;
-    late_one gates;
-    counted late = {.on = come_late, .arg = &gates}, before = {.answer = 0};
+    static late_one gates; /* the worker may be slow to leave its drop */
+    static counted late;
+    counted before = {.answer = 0};
 
+    late = (counted){.on = come_late, .arg = &gates};
     gate_init(&gates.body, "body");
     gate_init(&gates.dropped, "drop");
     world_pool(world, 1);
