@@ -99,6 +99,26 @@ end_lease(test_world *world, counted *self)
 }
 
 static void
+end_lease_running(test_world *world, counted *self)
+{
+    errand_lease *lease;
+    errand_executor *other;
+    errand_submission submission;
+    size_t count;
+
+    /* Dropped by its executor, as nobody asked it to end: the completion itself is a cancel. */
+    self->lingers = self->deaf = true;
+    submission = counted_submission(world, self);
+    assert_int_equal(errand_manual_create(NULL, &other), ERRAND_OK);
+    assert_int_equal(errand_attach(world->runtime, other, 0, &lease), ERRAND_OK);
+    counted_await(self);
+    assert_int_equal(errand_submit(lease, &submission), ERRAND_OK);
+    assert_int_equal(errand_manual_step(other, 1, &count), ERRAND_OK);
+    assert_int_equal(errand_lease_shutdown(&lease, 0, NULL), ERRAND_OK);
+    errand_executor_abandon(&other);
+}
+
+static void
 each_end_has_its_fate_for_decoder_and_continuation(void **state)
 {
     /* O32 */
@@ -112,6 +132,8 @@ each_end_has_its_fate_for_decoder_and_continuation(void **state)
         {cancel_running, false, false, 0, 0, ERRAND_REASON_EXPLICIT},
         {cancel_settled, false, false, 0, 0, ERRAND_REASON_EXPLICIT},
         {end_lease, false, false, 0, 0, ERRAND_REASON_SHUTDOWN},
+        {end_lease_running, false, true, ERRAND_ECANCELLED, ERRAND_CANCELLED,
+         ERRAND_REASON_RESOURCE_LOST},
     };
     test_world *world = *state;
 
