@@ -535,7 +535,6 @@ typedef struct errand_snapshot {
     /* Runtimes only: objects given up because their drop, decoder or hook panicked; those
      * of workers: errand_executor_snapshot (O76). */
     uint64_t leaked;
-    uint64_t oldest_queued_ns, oldest_running_ns; /* ages; 0 = none or times off */
 } errand_snapshot;
 /* Thread: [any], while the runtime lives; takes no lock.   Errors: EFORKED. */
 ERRAND_API ERRAND_MUST_USE errand_status

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include "actor.h"
 #include "gate.h"
-#include "world.h"
 
 typedef struct closing {
     test_world *in;
@@ -158,6 +158,41 @@ a_put_that_comes_after_the_close_is_counted_once(void **state)
     assert_int_equal(job.dropped, 1);
 }
 
+/* One that stays out while the run ends: by its timeout, or because its root is done. */
+static void
+end_a_run_early(test_world *in, uint64_t timeout, errand_status expected)
+{
+    world_job job = {.ran = 0}, stays = {.ran = 0};
+    actor awaits = {.step = step_await, .arg = &job};
+    actor root = {.step = timeout == NEVER ? step_done : step_park};
+    const errand_snapshot *of = &in->report.accounts;
+
+    actors_restart(in, 7, NULL, NULL);
+    assert_int_equal(errand_order_latency(in->runtime, 1, 1000 * MS), ERRAND_OK);
+    actor_spawn(in, NULL, "awaits", &awaits);
+    drive_items(in, 1);
+    world_start(in, &stays);
+    actor_spawn(in, NULL, "root", &root);
+    assert_int_equal(errand_run(in->runtime, &root.id, timeout), expected);
+    world_end(in);
+    assert_int_equal(of->accepted, 2);
+    assert_int_equal(of->cancelled, 2);
+    assert_int_equal(of->drained + in->report.undeliverable, 2);
+    assert_false(in->report.clean); /* it names the task */
+    assert_int_equal(in->report.live_tasks, timeout == NEVER ? 1 : 2);
+    assert_int_equal(job.ran + stays.ran, 0);
+    assert_int_equal(job.dropped, 1);
+    assert_int_equal(stays.dropped, 1);
+}
+
+static void
+the_close_after_a_run_that_ended_early_counts_what_was_out(void **state)
+{
+    /* O3 */
+    end_a_run_early(*state, 1, ERRAND_ETIMEOUT);
+    end_a_run_early(*state, NEVER, ERRAND_OK);
+}
+
 int
 main(void)
 {
@@ -165,6 +200,7 @@ main(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
         T(a_worker_that_comes_back_during_the_close_owns_what_it_frees),
         T(a_put_that_comes_after_the_close_is_counted_once),
+        T(the_close_after_a_run_that_ended_early_counts_what_was_out),
 #undef T
     };
 

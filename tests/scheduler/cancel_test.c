@@ -63,6 +63,9 @@ cancel_reaches_every_living_descendant(void **state)
     rig_pass(rig);
     cancel(rig, tasks[2], ERRAND_REASON_TIMEOUT);
     cancel(rig, tasks[0], ERRAND_REASON_ROOT);
+    for (unsigned i = 0; i < 7; i++)
+        assert_int_equal(errand__task_reason(tasks[i]),
+                         i == 2 || i >= 5 ? ERRAND_REASON_TIMEOUT : ERRAND_REASON_ROOT);
     rig_pass(rig);
     for (unsigned i = 0; i < 7; i++) {
         /* A parent may have been visited first: then its end aborted the child. */

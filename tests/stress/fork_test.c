@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: a host that forks while work is in flight gets every completion, once, and a child is told so
- * by every call, waits for nothing and may exit at once (O61, C-E1, C-E4).
+ * by every call, waits for nothing and may exit at once (O3, O61, C-E1, C-E4).
  * Method: forks at every moment of a stream of operations; the child asks and leaves. */
 #include <pthread.h>
 #include <stdlib.h>
