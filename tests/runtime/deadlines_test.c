@@ -295,7 +295,7 @@ held_operations_are_capped(void **state)
 static void
 a_return_after_the_end_is_dropped_by_who_returned(void **state)
 {
-    /* O45, O58: the report names it; the runtime is not touched. */
+    /* O45, O58, O73: the report names it; the runtime is not touched. */
     test_world *world = *state;
     static stuck stays; /* the worker may be slow to leave its drop */
     errand_spec spec = stuck_spec(world, &stays, true);

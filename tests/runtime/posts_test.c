@@ -118,6 +118,25 @@ a_record_is_not_used_again_while_its_post_is_on_the_way(void **state)
     errand_inbox_abandon(&inbox);
 }
 
+static void
+what_a_drain_left_comes_before_what_was_put_later(void **state)
+{
+    /* O65 */
+    test_world *world = *state;
+    world_job jobs[6] = {{.answer = 0}};
+
+    for (int i = 0; i < 3; i++)
+        world_start(world, &jobs[i]);
+    world_step(world, 3);
+    assert_int_equal(world_drain(world, 1), 1);
+    for (int i = 3; i < 6; i++)
+        world_start(world, &jobs[i]);
+    world_step(world, 3);
+    assert_int_equal(world_drain(world, 10), 5);
+    for (int i = 0; i < 6; i++)
+        assert_ptr_equal(world->news[i].wait, &jobs[i]);
+}
+
 /* ---- commands ------------------------------------------------------------------------------------- */
 
 typedef struct order {
@@ -255,6 +274,7 @@ main(void)
     cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
         WITH_WORLD(a_posted_cancel_does_what_a_cancel_does_at_the_next_drain),
         WITH_WORLD(a_record_is_not_used_again_while_its_post_is_on_the_way),
+        WITH_WORLD(what_a_drain_left_comes_before_what_was_put_later),
         WITH_WORLD(a_posted_command_runs_once_here_or_is_dropped_at_the_end),
         WITH_WORLD(a_handle_may_outlive_its_runtime),
         WITH_WORLD(what_a_finaliser_calls_takes_effect_at_the_next_drive),
