@@ -43,17 +43,28 @@ def read_mutant(path):
     return mutant
 
 
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def copy_tree():
-    """Keeps the copy's build folder, so that only what changed is built again."""
-    os.makedirs(COPY, exist_ok=True)
-    for name in os.listdir(COPY):
-        if name != "build":
-            path = os.path.join(COPY, name)
-            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
-    for path in tree.files(ROOT):
+    """Keeps the build folder and what is the same, so that only what changed is built again.
+    What is copied is new to ninja: with the time of its original it would look older than what
+    was made of a mutant of it."""
+    wanted = set(tree.files(ROOT))
+    for folder, folders, names in os.walk(COPY):
+        if folder == COPY and "build" in folders:
+            folders.remove("build")
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, COPY) not in wanted:
+                os.remove(path)
+    for path in sorted(wanted):
         target = os.path.join(COPY, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copy2(os.path.join(ROOT, path), target)
+        if not os.path.exists(target) or contents(target) != contents(os.path.join(ROOT, path)):
+            shutil.copy(os.path.join(ROOT, path), target)
 
 
 def build(programs, first=False):
