@@ -45,6 +45,38 @@ submit_time(errand_runtime *runtime)
     return runtime->clock_submit = runtime->clock_ns;
 }
 
+/* An executor of the host's may call back: what would end the runtime under it answers EBUSY. */
+static inline errand_status
+reserve(errand_runtime *runtime, errand_lease *lease)
+{
+    const errand__executor_ops *ops = lease->executor->ops;
+    errand_status status;
+    bool calling;
+
+    if (__builtin_expect(!ops->is_hosts, 1))
+        return ops->reserve(lease, 1);
+    calling = errand__calls_begin(runtime);
+    status = ops->reserve(lease, 1);
+    errand__calls_end(runtime, calling);
+    return status;
+}
+
+static inline void
+hand_over(errand_runtime *runtime, errand_lease *lease, errand__record *record,
+          uint32_t generation)
+{
+    const errand__executor_ops *ops = lease->executor->ops;
+    bool calling;
+
+    if (__builtin_expect(!ops->is_hosts, 1)) {
+        ops->submit(lease, record, generation);
+        return;
+    }
+    calling = errand__calls_begin(runtime);
+    ops->submit(lease, record, generation);
+    errand__calls_end(runtime, calling);
+}
+
 /* Everything that may refuse.  Changes nothing. */
 static errand_status
 admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
@@ -56,7 +88,7 @@ admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
     if (quarantined && atomic_load_explicit(&runtime->held, memory_order_relaxed) >=
                            runtime->config.held_max)
         return ERRAND_EFULL;
-    return lease->executor->ops->reserve(lease, 1);
+    return reserve(runtime, lease);
 }
 
 /* The queue that the record needs; asked of the executor once per lane and priority, where nothing
@@ -101,7 +133,7 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
             errand__audit_step(&runtime->scheduler, ERRAND_STEP_SUBMIT, record->kind,
                                record->operation, 0, errand__record_name(record));
         record->owner_flags |= ERRAND__OWN_HANDED;
-        lease->executor->ops->submit(lease, record, generation);
+        hand_over(runtime, lease, record, generation);
     }
     ERRAND__PAUSE("submit-handed");
 }

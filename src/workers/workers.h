@@ -58,6 +58,8 @@ void errand__lease_let(
 
 struct errand__executor_ops {
     const char *name;
+    bool
+        is_hosts; /* reserve and submit are the host's code, which may call anything back */
     uint32_t (*cells)(
         errand_executor *executor); /* how many a lease needs beyond the owner's */
     /* Sets lease->impl.  Owner. */

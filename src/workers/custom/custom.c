@@ -213,6 +213,7 @@ custom_destroy(errand_executor *executor)
 
 static const errand__executor_ops custom_ops = {
     .name = "custom",
+    .is_hosts = true,
     .cells = custom_cells,
     .attach = custom_attach,
     .ready = custom_ready,
