@@ -346,9 +346,9 @@ jemalloc_arena_call(errand__arena *arena, const char *verb)
 static _Atomic uint64_t injection;
 
 /* live_bytes: of mem_alloc, all allocators.
- * Writers: every alloc, grow and free.  Readers: tests, when all is quiet.
- * Order:   relaxed.  Pairs: none.
- * Why:     a sum that guards nothing. */
+ * Writers: every alloc, grow and free.  Readers: tests.
+ * Order:   release, acquire.  Pairs: live-bytes.
+ * Why:     a test that waits for a thread's last free sees what it did before that. */
 static _Atomic int64_t live_bytes;
 
 uint64_t
@@ -363,7 +363,8 @@ errand__mem_fail_nth(uint64_t n)
 int64_t
 errand__mem_live_bytes(void)
 {
-    return atomic_load_explicit(&live_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&live_bytes,
+                                memory_order_acquire); /* Pairs: live-bytes */
 }
 
 static bool
@@ -377,7 +378,7 @@ static void
 count_live(size_t more, size_t less)
 {
     atomic_fetch_add_explicit(&live_bytes, (int64_t)more - (int64_t)less,
-                              memory_order_relaxed);
+                              memory_order_release); /* Pairs: live-bytes */
 }
 #else
 uint64_t

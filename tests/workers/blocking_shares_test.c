@@ -10,8 +10,14 @@ enum { LONG_NS = 30000, DEEP = 8192 };
 
 typedef struct tape { /* the order in which jobs were started */
     atomic_int count;
-    int numbers[DEEP + 64];
+    atomic_int numbers[DEEP + 64]; /* workers still write behind what is read */
 } tape;
+
+static int
+number_at(tape *order, int at)
+{
+    return atomic_load_explicit(&order->numbers[at], memory_order_relaxed);
+}
 
 static void
 record(rig_job *self, errand_job *job)
@@ -19,8 +25,9 @@ record(rig_job *self, errand_job *job)
     tape *order = self->arg;
 
     (void)job;
-    order->numbers[atomic_fetch_add_explicit(&order->count, 1, memory_order_relaxed)] =
-        self->number;
+    int at = atomic_fetch_add_explicit(&order->count, 1, memory_order_relaxed);
+
+    atomic_store_explicit(&order->numbers[at], self->number, memory_order_relaxed);
     rig_spin(LONG_NS);
 }
 
@@ -69,7 +76,7 @@ lone_job_among_many(int workers)
     rig_start(&other, &lone);
     gate_open_many(&gate, (unsigned)workers);
     rig_await(&other, 1);
-    while (order.numbers[at] == 0)
+    while (number_at(&order, at) == 0)
         at++;
     assert_true(at <= workers);
     for (int i = 0; i < DEEP; i++) {
@@ -124,7 +131,7 @@ two_deep_leases_are_served_in_turn(void **state)
     rig_await(&other, EACH);
     rig_await(&rig, EACH + 1);
     for (int i = 0; i < 2 * EACH; i++) {
-        ahead += order.numbers[i];
+        ahead += number_at(&order, i);
         assert_in_range(ahead + 1, 0, 2);
     }
     rig_fini(&other);
@@ -173,9 +180,9 @@ every_sixteenth_start_is_the_oldest_of_a_lower_priority(void **state)
     rig_await(&rig, HIGH + 2 * LOWER + 1);
     for (int at = 0, next_high = 0; at < 63; at++) {
         if (at % 16 == 15)
-            assert_int_equal(order.numbers[at], 200 + at / 16);
+            assert_int_equal(number_at(&order, at), 200 + at / 16);
         else
-            assert_int_equal(order.numbers[at], next_high++);
+            assert_int_equal(number_at(&order, at), next_high++);
     }
     rig_fini(&rig);
     gate_fini(&gate);
@@ -313,7 +320,7 @@ lanes_take_turns_where_there_is_one_worker(void **state)
     gate_open(&gate);
     rig_await(&rig, 2 * EACH + 1);
     for (int i = 0; i < 2 * EACH; i++) {
-        ahead += order.numbers[i];
+        ahead += number_at(&order, i);
         assert_in_range(ahead + 1, 0, 2);
     }
     rig_fini(&rig);
