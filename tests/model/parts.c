@@ -330,7 +330,7 @@ play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c)
         spec->held_hook = &hook_type;
         spec->hook_data = op;
     }
-    if (b >> 7 && spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
+    if (b >> 7 && !p->real_clock && spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
         spec->deadline_ns = 1 + (c & 15);
     spoil(spec, kind);
     return op;

@@ -399,6 +399,7 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
                 .verb = "begin"};
     if (p->size > PROGRAM_HEAD + PROGRAM_CALLS_MAX * PROGRAM_CALL)
         p->size = PROGRAM_HEAD + PROGRAM_CALLS_MAX * PROGRAM_CALL;
+    p->real_clock = bytes[1] >= 224; /* then no deadlines */
     p->config = (errand_runtime_config){
         .struct_size = sizeof p->config,
         .operations_max = 4 + bytes[0] % 29,
@@ -406,11 +407,11 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
         .messages = bytes[3] >> 4 & 1 ? 2 : 0,
         .order = p->judged ? ERRAND_ORDER_ARRIVAL : ERRAND_ORDER_INLINE,
         .seed = inline_seed,
-        .flags = p->judged ? ERRAND_RUNTIME_TEST_CLOCK : 0,
+        .flags = p->judged && !p->real_clock ? ERRAND_RUNTIME_TEST_CLOCK : 0,
         .on_completion = play_heard,
         .held_on_completion_arg = p,
     };
-    p->model.times = p->config.times != ERRAND_TIMES_NONE;
+    p->model.times = p->config.times != ERRAND_TIMES_NONE && !p->real_clock;
     p->model.messages = p->config.messages == 0;
     p->posts = (bytes[3] >> 5 & 3) != 3; /* else nobody has an inbox handle */
     p->owed_max = 1 + bytes[1] % 12;

@@ -86,7 +86,7 @@ typedef struct play_node {
 
 typedef struct play {
     model model;
-    bool judged, trace, posts, in_body, closing, busy[MODEL_RUNTIMES];
+    bool judged, trace, posts, real_clock, in_body, closing, busy[MODEL_RUNTIMES];
     int stepping; /* executor */
     const char *verb;
     int depth;   /* of callbacks */

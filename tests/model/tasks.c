@@ -174,7 +174,14 @@ play_nudge(play *p, unsigned a, unsigned b, unsigned c)
     errand_task_end ended = 0;
     errand_status status;
 
-    if (p->judged || p->tasks == 0)
+    if (p->judged)
+        return;
+    if (c >= 224) {
+        status = errand_order_latency(runtime, 1 + b % 3, (uint64_t)a * 1000);
+        play_said(p, "latency", status, errand_audit_note(runtime, "note", &b, 1));
+        return;
+    }
+    if (p->tasks == 0)
         return;
     const play_task *task = &p->task[p->tasks - 1 - (int)b % p->tasks];
     switch (c % 8) {
