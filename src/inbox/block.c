@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: the block of a runtime.
  *
- * One mapping: header, records, failures, labels.  Pages are touched as records are first used.
+ * One mapping: header, records, failures; a second one for labels, made when the first is
+ * needed.  Pages are touched as they are first used.
  *
  * refs is biased: it starts at the bias plus one for the runtime.  Handles and leases add one
  * each.  While the inbox is open every accepted operation comes back through it, so operations
@@ -17,21 +18,33 @@ round_up(size_t size)
     return (size + ERRAND_LINE - 1) / ERRAND_LINE * ERRAND_LINE;
 }
 
+static size_t
+labels_size(const errand__block *block)
+{
+    return block->record_count * sizeof(errand__label);
+}
+
+bool
+errand__block_labels(errand__block *block)
+{
+    if (block->records[0].state == NULL)
+        block->records[0].state = errand__mem_map(labels_size(block));
+    return block->records[0].state != NULL;
+}
+
 errand__block *
 errand__block_create(uint64_t runtime_id, uint32_t operations_max, uint32_t messages)
 {
     size_t head = round_up(sizeof(errand__block));
     size_t records = round_up(((size_t)operations_max + 1) * sizeof(errand__record));
     size_t failures = ((size_t)messages + 1) * sizeof(errand__failure);
-    size_t labels = ((size_t)operations_max + 1) * sizeof(errand__label);
-    size_t size = head + records + round_up(failures) + labels;
+    size_t size = head + records + failures;
     errand__block *block = errand__mem_map(size);
 
     if (block == NULL)
         return NULL;
     block->records = (errand__record *)(void *)((char *)block + head);
     block->failures = (errand__failure *)(void *)((char *)block + head + records);
-    block->records[0].state = (char *)block->failures + round_up(failures); /* labels */
     block->record_count = operations_max + 1;
     block->failure_count = messages + 1;
     block->mapped = size;
@@ -63,6 +76,8 @@ block_add(errand__block *block, int64_t amount)
         return;
     if (block->wake_fd >= 0)
         close(block->wake_fd);
+    if (block->records[0].state != NULL)
+        errand__mem_unmap(block->records[0].state, labels_size(block));
     errand__mem_unmap(block, block->mapped);
 }
 

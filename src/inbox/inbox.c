@@ -7,7 +7,7 @@
  *
  * A put links its node completely before the compare-exchange that publishes it, so that the
  * consumer never waits for a producer (O65).  It costs one compare-exchange; only a put that
- * replaced PARKED makes a system call.  DOZING is a sleep of at most 10 ms: a worker that replaces
+ * replaced PARKED makes a system call.  DOZING is a sleep of at most 4 ms: a worker that replaces
  * it may go on with its group and ring at the end, which spares a switch per job on one
  * processor; if it blocks meanwhile, which its short jobs did not let expect, the consumer looks
  * by itself.  (A much shorter sleep costs microseconds: the kernel sets a timer for it.)
@@ -37,7 +37,7 @@
 #define HINT_SHIFT 16
 #endif
 
-#define DOZE_NS       UINT64_C(10000000)
+#define DOZE_NS       UINT64_C(4000000)
 #define SPIN_FIRST_US 20
 #define SPIN_LEAST_US 1
 #define RECENT_US     2000

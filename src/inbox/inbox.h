@@ -24,7 +24,7 @@ enum { /* values of the head that are no node */
        ERRAND__INBOX_ARMED = 16,  /* the descriptor is to be written */
        ERRAND__INBOX_CLOSED = 24, /* nothing is delivered any more */
        ERRAND__INBOX_DOZING =
-           32, /* the consumer sleeps at most 10 ms: a worker may wake it
+           32, /* the consumer sleeps at most 4 ms: a worker may wake it
                                    * later, at the end of its group */
        ERRAND__INBOX_SPECIAL = 63 /* all up to this are no nodes */
 };
@@ -100,6 +100,8 @@ errand__block_now(const errand__block *block)
 errand__block *errand__block_create(uint64_t runtime_id, uint32_t operations_max,
                                     uint32_t messages);
 #define ERRAND__REFS_BIAS (INT64_C(1) << 48)
+/* Makes sure that the lines for labels are there (errand__record_label).  Owner.  False = no memory. */
+bool errand__block_labels(errand__block *block);
 void errand__block_hold(errand__block *block);
 void errand__block_let(errand__block *block); /* the last one unmaps */
 /* Called by the owner after close: outstanding completions will each be put (refused) later. */

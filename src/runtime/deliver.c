@@ -33,7 +33,6 @@ static void
 fill_times(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
     const errand__extra *extra = record->extra;
-    const errand__label *label = errand__record_label(record);
 
     completion->t_submit_ns = record->t_submit;
     if (runtime->config.times == ERRAND_TIMES_NONE)
@@ -44,8 +43,8 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         if (completion->t_start_ns > completion->t_end_ns)
             completion->t_start_ns = completion->t_end_ns;
     } else if (runtime->config.times == ERRAND_TIMES_EXACT && record->times != 0) {
-        completion->t_start_ns = label->t_start;
-        completion->t_end_ns = label->t_end;
+        completion->t_start_ns = errand__record_label(record)->t_start;
+        completion->t_end_ns = errand__record_label(record)->t_end;
     } else if (record->times != 0) {
         errand__times_unpack(record->times, runtime->block->epoch_ns, record->t_submit,
                              &completion->t_start_ns, &completion->t_end_ns);

@@ -142,6 +142,8 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
 {
     errand__extra *extra;
 
+    if (!errand__block_labels(runtime->block))
+        return ERRAND_ENOMEM;
     if (!errand__seeded(runtime) && !errand__spec_needs_extra(spec)) {
         *out_extra = &errand__label_only;
         return ERRAND_OK;
