@@ -63,8 +63,9 @@ errand__order_advance(errand_runtime *runtime, uint64_t limit)
     runtime->scheduler.turn_over = false;
 }
 
-/* Runs the job of a due operation here and now, whoever's thread does it. */
-static void
+/* Runs the job of a due operation here and now, whoever's thread does it.  False: the deadline of
+ * the runtime's end passed first; the job is its executor's, which drops it (O73). */
+static bool
 run_now(errand_runtime *runtime, errand__record *record)
 {
     errand_lease *lease = runtime->leases[record->lease];
@@ -75,13 +76,23 @@ run_now(errand_runtime *runtime, errand__record *record)
     if (ops->flush != NULL)
         ops->flush(lease);
     for (;;) {
+        uint64_t rest = UINT64_MAX;
+
         if (ops->step != NULL)
             ops->step(lease);
         if (take_completion(runtime, record))
-            return;
+            return true;
+        if (runtime->closing) {
+            uint64_t now = errand__clock_now();
+
+            if (now >= runtime->stop_ns)
+                return false;
+            rest = runtime->stop_ns - now;
+        }
         errand__interrupt_take(runtime); /* the job at hand is asked to end, too */
-        errand__inbox_park(runtime->block,
-                           ops->step != NULL ? STEP_AGAIN_NS : UINT64_MAX);
+        errand__inbox_park(runtime->block, ops->step != NULL && rest > STEP_AGAIN_NS
+                                               ? STEP_AGAIN_NS
+                                               : rest);
     }
 }
 
@@ -100,7 +111,8 @@ errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *
     ERRAND_ASSERT(extra->due <=
                   runtime->scheduler.now); /* its job sees its due, or later */
     errand__heap_remove(&runtime->scheduler.due, first);
-    run_now(runtime, record);
+    if (!run_now(runtime, record))
+        return false;
     errand__deliver(runtime, record, fn, arg);
     return true;
 }

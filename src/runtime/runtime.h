@@ -62,6 +62,7 @@ struct errand_runtime {
     _Atomic uintptr_t owner;
     /* Owner thread only. */
     bool closed, closing;   /* closing: nothing new is admitted */
+    uint64_t stop_ns;       /* while closing: its deadline, CLOCK_MONOTONIC */
     bool draining, driving; /* in progress: EBUSY; left by a longjmp: until unwound */
     bool unflushed;         /* a lease has submits whose flush was put off */
     bool fd_wanted;

@@ -383,6 +383,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     if (runtime->draining || runtime->driving)
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
     runtime->closing = true;
+    runtime->stop_ns = deadline_ns;
     if (mode == ERRAND_SHUTDOWN_RUN)
         run_down(runtime, deadline_ns);
     runtime->frame = errand__frame_innermost();

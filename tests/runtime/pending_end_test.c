@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Goal: a seeded runtime ends by its deadline although an async job is pending that nobody wakes
+ * (O73).
+ * Method: inline order and the manual executor; a root awaits the job; the deadline has passed. */
+#include "errand/async.h"
+#include "world.h"
+
+typedef struct sleeper {
+    errand_lease *lease;
+    int polls, drops;
+} sleeper;
+
+static int32_t
+poll_never(errand_job *job, void *state, errand_payload *out_payload)
+{
+    (void)job;
+    (void)out_payload;
+    ((sleeper *)state)->polls++;
+    return ERRAND_PENDING;
+}
+
+static void
+count_drop(void *state)
+{
+    ((sleeper *)state)->drops++;
+}
+
+static const errand_job_type never = {
+    .struct_size = sizeof never, .name = "never", .poll = poll_never, .drop = count_drop};
+
+static errand_task_answer
+await_it(errand_task *task, void *state, const errand_task_news *news)
+{
+    sleeper *self = state;
+    errand_spec spec = ERRAND_SPEC_INIT;
+
+    if (news->why != ERRAND_WHY_START)
+        return ERRAND_TASK_DONE;
+    spec.kind = 1;
+    spec.resource_class = ERRAND_INTERRUPTIBLE_ASYNC;
+    spec.held_job = &never;
+    spec.state = self;
+    assert_int_equal(errand_task_await(task, self->lease, &spec, UINT64_MAX, NULL),
+                     ERRAND_OK);
+    assert_int_equal(errand_start(self->lease, &spec, NULL, NULL), ERRAND_OK);
+    return ERRAND_TASK_WAIT;
+}
+
+static void
+a_pending_job_that_nobody_wakes_does_not_keep_a_runtime(void **state)
+{
+    test_world *world = *state;
+    sleeper self = {.lease = world->lease};
+    errand_task_spec task = {.struct_size = sizeof task, .fn = await_it, .state = &self};
+    errand_turn turn;
+
+    assert_int_equal(errand_spawn(world->runtime, NULL, &task, NULL), ERRAND_OK);
+    assert_int_equal(errand_drive(world->runtime, NULL, &turn), ERRAND_OK);
+    world->ended = true;
+    assert_int_equal(errand_runtime_shutdown(&world->runtime,
+                                             errand_deadline_in(20000000),
+                                             ERRAND_SHUTDOWN_RUN, &world->report),
+                     ERRAND_OK);
+    errand_executor_abandon(&world->executor);
+    assert_int_equal(world->report.accounts.accepted, 2);
+    assert_int_equal(world->report.accounts.drained + world->report.undeliverable, 2);
+    assert_int_equal(self.drops, 2);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_pending_job_that_nobody_wakes_does_not_keep_a_runtime, world_setup_inline,
+            world_teardown),
+    };
+    return test_group("runtime/pending_end", tests, NULL, NULL);
+}
