@@ -61,6 +61,29 @@ second_submit_of_a_copy_is_refused_as_spent(void **state)
 }
 
 static void
+a_copy_of_an_old_submission_is_not_taken_for_the_next_in_its_slot(void **state)
+{
+    /* O80 */
+    test_world *world = *state;
+    world_job first = {.answer = 0}, next = {.answer = 0};
+    errand_identity identity;
+    errand_submission submission = world_submission(world, &first, &identity),
+                      copy = submission;
+
+    assert_int_equal(errand_submit(world->lease, &submission), ERRAND_OK);
+    world_step(world, 10);
+    assert_int_equal(world_drain(world, 10), 1);
+    submission = world_submission(world, &next, &identity);
+    assert_ptr_equal(submission.held_record, copy.held_record);
+    assert_int_equal(errand_submit(world->lease, &copy), ERRAND_ESPENT);
+    assert_int_equal(world_step(world, 10), 0);
+    assert_int_equal(errand_submit(world->lease, &submission), ERRAND_OK);
+    world_step(world, 10);
+    assert_int_equal(world_drain(world, 10), 1);
+    assert_int_equal(next.ran, 1);
+}
+
+static void
 second_bind_is_refused_as_spent_whatever_copy_is_used(void **state)
 {
     /* O8, O10 */
@@ -351,6 +374,7 @@ main(void)
         WITH_WORLD(an_accepted_operation_is_drained_exactly_once),
         WITH_WORLD(the_five_steps_make_the_same_operation_as_start),
         WITH_WORLD(second_submit_of_a_copy_is_refused_as_spent),
+        WITH_WORLD(a_copy_of_an_old_submission_is_not_taken_for_the_next_in_its_slot),
         WITH_WORLD(second_bind_is_refused_as_spent_whatever_copy_is_used),
         WITH_WORLD(another_kind_is_refused_with_both_kinds_readable),
         WITH_WORLD(a_refused_submit_leaves_the_submission_valid),
