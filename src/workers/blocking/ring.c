@@ -23,6 +23,7 @@
 #include "workers/blocking/blocking.h"
 
 #define SWEEP_LEAST 1024
+#define MANY_WAIT   8 /* more than this: whoever takes them comes back */
 #define STAMPED     (1U << ERRAND__STAMP_SHIFT)
 #define STAMP_NS    4096 /* how much newer an entry is than the stamp it goes by */
 
@@ -123,6 +124,21 @@ errand__pool_ready(errand_lease *lease, const errand__record *record)
     return ERRAND_OK;
 }
 
+/* Is somebody going to look?  While jobs before this one are waiting, whoever takes them looks again, and
+ * a flush follows; else a handler may wait for this very job before that, so the question has to
+ * be asked for sure: of submit and a worker that closes the queue, one sees the other. */
+static bool
+is_open(errand__queue *queue, errand__ring *ring, uint64_t tail)
+{
+    uint64_t waiting = tail - atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+    if (waiting >= MANY_WAIT && waiting <= ring->capacity)
+        return atomic_load_explicit(&queue->open, memory_order_relaxed) != 0;
+    /* Pairs: ring-tail (also the next one) */
+    atomic_fetch_add_explicit(&ring->tail, 0, memory_order_seq_cst);
+    return atomic_load_explicit(&queue->open, memory_order_seq_cst) != 0;
+}
+
 void
 errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t generation)
 {
@@ -150,7 +166,7 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
     ring->next = tail + 1;
     /* Pairs: ring-tail */
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
-    bool open = atomic_load_explicit(&queue->open, memory_order_relaxed) != 0;
+    bool open = is_open(queue, ring, tail);
     if (__builtin_expect(place->pool->processors == 1, 0) && looked_after(place->pool)) {
         if (!open)
             errand__pool_announce(place->pool, queue, ERRAND__WAKE_LATER);
