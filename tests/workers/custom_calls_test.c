@@ -69,12 +69,13 @@ a_runtime_cannot_be_ended_inside_a_hosts_executor(void **state)
                                               .detach = drop_rest,
                                               .destroy = nothing};
     test_world *world = *state;
-    caller self = {.runtime = world->runtime};
-    world_job job = {.answer = 0};
+    static caller self; /* its detach comes with the teardown */
+    static world_job job;
     errand_spec spec = world_spec(&job);
     errand_executor *executor;
     errand_lease *lease;
 
+    self = (caller){.runtime = world->runtime};
     job.world = world;
     assert_int_equal(errand_executor_create(&type, &self, &executor), ERRAND_OK);
     assert_int_equal(errand_attach(world->runtime, executor, 0, &lease), ERRAND_OK);
