@@ -247,6 +247,7 @@ unsigned errand__spec_drop(errand_spec *spec);
 unsigned errand__record_drop_decoder(errand__record *record);
 unsigned errand__record_drop_hook(errand__record *record);
 unsigned errand__record_drop_state(errand__record *record);
+unsigned errand__payload_drop(errand_payload *payload);
 const char *errand__record_name(const errand__record *record);
 
 /* details of a record: follow-ups, then a failure; see registrar.h. */

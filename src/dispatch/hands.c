@@ -72,12 +72,6 @@ run_defers(errand_job *job)
     }
 }
 
-static void
-drop_payload(void *arg)
-{
-    errand_payload_drop(arg);
-}
-
 /* The memory of errand_job_alloc goes with the job.  The whole arena may be reset when it holds
  * nothing but this job's blocks (O77). */
 static void
@@ -123,9 +117,7 @@ stamp_times(errand_job *job, errand__record *record)
 static void
 finish_late(errand_job *job)
 {
-    char text[64];
-
-    if (errand__contained(drop_payload, &job->payload, text, sizeof text))
+    if (errand__payload_drop(&job->payload) != 0)
         count_panic(job->hands);
     if (job->failure != NULL)
         errand__failure_give(job->block, job->failure);

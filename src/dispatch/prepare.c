@@ -151,6 +151,20 @@ errand__record_drop_hook(errand__record *record)
     return spec.held_hook == NULL ? 0 : errand__spec_drop(&spec);
 }
 
+static void
+drop_payload(void *arg)
+{
+    errand_payload_drop(arg);
+}
+
+unsigned
+errand__payload_drop(errand_payload *payload)
+{
+    char text[64];
+
+    return errand__contained(drop_payload, payload, text, sizeof text);
+}
+
 unsigned
 errand__record_drop_state(errand__record *record)
 {

@@ -55,28 +55,11 @@ errand__settle_begin(errand__record *record, uint32_t generation, unsigned from,
     return true;
 }
 
-static void
-drop_payload(void *arg)
-{
-    errand_payload_drop(arg);
-}
-
-static void
-drop_state(void *arg)
-{
-    errand__record *record = arg;
-
-    if (record->job->drop != NULL)
-        record->job->drop(record->state);
-}
-
 /* The last of an operation whose runtime has ended: state, extra, its share of the block. */
 static void
 drop_rest(errand__block *block, errand__record *record)
 {
-    char text[64];
-
-    if (errand__contained(drop_state, record, text, sizeof text))
+    if (errand__record_drop_state(record) != 0)
         atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
     if (record->extra != NULL) {
         errand_waker_abandon(&record->extra->waker);
@@ -90,9 +73,7 @@ drop_rest(errand__block *block, errand__record *record)
 static void
 settle_undeliverable(errand__block *block, errand__record *record)
 {
-    char text[64];
-
-    if (errand__contained(drop_payload, &record->payload, text, sizeof text))
+    if (errand__payload_drop(&record->payload) != 0)
         atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
     errand__details_drop(block, record->details);
     atomic_fetch_add_explicit(&block->undeliverable, 1, memory_order_relaxed);

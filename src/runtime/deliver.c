@@ -215,12 +215,6 @@ route(errand_runtime *runtime, errand__record *record)
 /* ---- the item in hand ---------------------------------------------------------------------------- */
 
 static void
-drop_payload(void *arg)
-{
-    errand_payload_drop(arg);
-}
-
-static void
 follow_push(errand_runtime *runtime, errand__follow *follow, uint8_t lease)
 {
     follow->next = 0;
@@ -352,15 +346,6 @@ errand__held_finish(errand_runtime *runtime, errand__record *record)
     errand__hand_finish(runtime);
 }
 
-static void
-contained_drop(errand_runtime *runtime, errand_payload *payload)
-{
-    char text[64];
-
-    errand__leak_count(runtime,
-                       errand__contained(drop_payload, payload, text, sizeof text));
-}
-
 void
 errand__hand_finish(errand_runtime *runtime)
 {
@@ -374,9 +359,10 @@ errand__hand_finish(errand_runtime *runtime)
         errand__failure_give(runtime->block, runtime->hand_failure);
     runtime->hand_failure = NULL;
     if (runtime->hand_completion.payload.data != NULL)
-        contained_drop(runtime, &runtime->hand_completion.payload);
+        errand__leak_count(runtime,
+                           errand__payload_drop(&runtime->hand_completion.payload));
     if (record->payload.data != NULL)
-        contained_drop(runtime, &record->payload);
+        errand__leak_count(runtime, errand__payload_drop(&record->payload));
     if ((record->details & ERRAND__DETAILS_FOLLOW) != 0)
         take_follows(runtime, record);
     if (record->decoder != NULL)

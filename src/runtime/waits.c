@@ -80,12 +80,6 @@ drop_value(void *arg)
 }
 
 static void
-drop_payload(void *arg)
-{
-    errand_payload_drop(arg);
-}
-
-static void
 drop_continuation(void *arg)
 {
     errand_continuation *continuation = arg;
@@ -107,9 +101,7 @@ errand__resume_clear(errand_runtime *runtime, errand__resume *resume)
         errand__leak_count(runtime,
                            errand__contained(drop_value, &verdict, text, sizeof text));
     if (resume->completion.payload.data != NULL)
-        errand__leak_count(runtime,
-                           errand__contained(drop_payload, &resume->completion.payload,
-                                             text, sizeof text));
+        errand__leak_count(runtime, errand__payload_drop(&resume->completion.payload));
     if (resume->failure != NULL)
         errand__failure_give(runtime->block, resume->failure);
     resume->failure = NULL;
