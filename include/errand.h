@@ -201,6 +201,7 @@ typedef struct errand_decoder_type {
     bool (*trace)(void *data, errand_visitor *visitor);
 } errand_decoder_type;
 
+enum { ERRAND_SPEC_NO_SIGNAL = 1 };
 /* What a prepared operation owns: kind, decoder, resource class, job.  From the success
  * of prepare (or start) on, state, decoder and hook data are the operation's: each is
  * dropped exactly once on every path. */
@@ -210,7 +211,7 @@ typedef struct errand_spec {
     errand_resource_class resource_class;
     uint8_t priority; /* 0 = normal, 1 = high, 2 = low; within one lease only */
     uint8_t lane;     /* 0 = the class's own; else from errand_lane_define */
-    uint16_t flags;   /* none yet; must be 0 */
+    uint16_t flags;   /* 0, or ERRAND_SPEC_NO_SIGNAL: errand_blocking_config */
     const errand_job_type *held_job;
     void *state;
     const errand_decoder_type *held_decoder; /* may be NULL */

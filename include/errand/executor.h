@@ -32,12 +32,25 @@ typedef struct errand_blocking_config {
     void (*held_on_start)(void *arg, uint32_t worker); /* on each new thread */
     void (*held_on_stop)(void *arg, uint32_t worker);
     void *held_arg;
+    /* 0, or a signal that ends the blocking calls of a cancelled body with EINTR, for
+     * example SIGURG: see below. */
+    int32_t interrupt_signal;
 } errand_blocking_config;
 
 /* errand_blocking_create: a pool of threads.  The minimum is started here; with fewer
  * than asked for, it goes on with those and says so in its snapshot (threads_refused);
  * with none, submit answers ENOTHREAD and tries again.  config NULL = all defaults.
- * Thread: [any].   Errors: ENOMEM · EINVAL. */
+ *
+ * interrupt_signal: when an interruptible job that runs is cancelled, its thread gets the
+ *   signal, and again after 1, 2, 4 ... 1000 ms until its body has returned, so that also
+ *   one that came just before the call is made good.  The body looks at its token when
+ *   a call was interrupted.  No other body and nothing else is interrupted: the signal is let in during
+ *   such bodies alone, quarantined ones and those with ERRAND_SPEC_NO_SIGNAL excepted.
+ *   The handler is the process's: it does nothing, is put where the signal has none (and
+ *   is not ignored), is shared by the pools that ask for the same signal, and goes with
+ *   the last of them.  The pool has one thread more, which sends.
+ * Thread: [any].   Errors: ENOMEM · EINVAL · EBUSY (interrupt_signal is in use by the
+ *   host) · ENOTHREAD (with interrupt_signal: nobody to send it). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_blocking_create(
     const errand_blocking_config *config, errand_executor **out_executor);
 

@@ -4,6 +4,7 @@
 /* pause: named places where tests may stop a thread (errand_testing_pause).  Nothing in a library
  * that is installed.  The places:
  *   "claim"         a worker is about to claim a dispatch
+ *   "interrupt-open"  it claimed one, and is about to let the interrupt signal in
  *   "body-done"     the body returned; nothing is settled yet
  *   "settle"        the winner of the move to settled is about to put
  *   "put"           a node is about to be pushed

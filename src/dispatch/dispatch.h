@@ -3,6 +3,7 @@
 #define ERRAND_DISPATCH_H
 /* dispatch: work.  From a prepared job to the one settle.  See the file names for the stages:
  * prepare, bind, submission (tokens), settle, cancel, contain (panic), hands (running a body). */
+#include <pthread.h>
 #include <setjmp.h>
 #include "inbox/inbox.h"
 #include "errand/async.h"
@@ -125,11 +126,40 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     size_t arena_blocks;               /* blocking: handed to this job */
     struct errand__block_link *blocks; /* async: its own memory */
 };
+/* interrupt: the signal for the body of a cancelled blocking job (interrupt.c); one per worker of a
+ * pool that was asked for it. */
+typedef struct errand__interrupt {
+    errand__lock lock;
+    /* Immutable while its thread lives. */
+    int signal_number;
+    pthread_t thread;
+    void (*ring)(void *arg); /* somebody is to be signalled again: see to it */
+    void *arg;
+    /* Guarded by lock; record: written by the worker alone. */
+    errand__record *record; /* whose body may be signalled now; NULL = none */
+    uint32_t generation;
+    bool asked; /* it was asked to end */
+    uint64_t due_ns, distance_ns;
+} errand__interrupt;
+/* init: its thread.  open, close: its thread, before and after a body. */
+void errand__interrupt_init(errand__interrupt *interrupt, int signal_number,
+                            void (*ring)(void *arg), void *arg);
+void errand__interrupt_open(errand__interrupt *interrupt, errand__record *record,
+                            uint32_t generation);
+void errand__interrupt_close(errand__interrupt *interrupt);
+bool errand__interrupt_wanted(const errand__record *record);
+/* ask: signals the body of this operation; true: for the first time, so that it has to be signalled
+ * again.  Its token was set before.  again: does that where it is due; answers when to call it next,
+ * UINT64_MAX = not at all.  Any thread. */
+bool errand__interrupt_ask(errand__interrupt *interrupt, const errand__record *record,
+                           uint32_t generation);
+uint64_t errand__interrupt_again(errand__interrupt *interrupt, uint64_t now);
 typedef struct errand__hands {
-    errand__frame frame;  /* the worker loop's; panics of bodies land there */
-    errand_job own;       /* of blocking jobs */
-    errand_job *job;      /* the current one; NULL between jobs */
-    errand__arena *arena; /* made at first use; NULL before */
+    errand__frame frame;          /* the worker loop's; panics of bodies land there */
+    errand_job own;               /* of blocking jobs */
+    errand_job *job;              /* the current one; NULL between jobs */
+    errand__arena *arena;         /* made at first use; NULL before */
+    errand__interrupt *interrupt; /* NULL: bodies are not signalled */
     errand__putter
         putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
     /* The clock: one reading per group, then the cycle counter. */
@@ -213,8 +243,8 @@ errand_status errand__spec_check(const errand_spec *spec, const char **out_text)
 static inline bool
 errand__spec_needs_extra(const errand_spec *spec)
 {
-    return (spec->deadline_ns | spec->soft_ns | spec->quarantine_ns | spec->work_max) !=
-               0 ||
+    return (spec->deadline_ns | spec->soft_ns | spec->quarantine_ns | spec->work_max |
+            spec->flags) != 0 ||
            spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC;
 }
 static inline bool

@@ -204,7 +204,12 @@ errand__hands_execute(errand__hands *hands, errand__block *block, errand__record
     if (!errand__claim(record, generation, cell))
         return false;
     begin(job, hands, block, record, generation, cell);
-    finish_answer(job, record->job->run(job, record->state, &job->payload));
+    if (hands->interrupt != NULL)
+        errand__interrupt_open(hands->interrupt, record, generation);
+    int32_t answer = record->job->run(job, record->state, &job->payload);
+    if (hands->interrupt != NULL)
+        errand__interrupt_close(hands->interrupt);
+    finish_answer(job, answer);
     return true;
 }
 
@@ -215,6 +220,8 @@ errand__hands_panicked(errand__hands *hands, const char *message)
 
     if (job == NULL)
         return;
+    if (hands->interrupt != NULL)
+        errand__interrupt_close(hands->interrupt);
     if (job->is_async)
         job->finished = true;
     errand_job_message(job, "%s", message);

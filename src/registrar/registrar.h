@@ -78,7 +78,8 @@ typedef struct errand__failure {
 typedef struct errand__extra {
     uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
     uint64_t quarantine_ns, work_max; /* 0 = none */
-    uint8_t deadline_stage;           /* what deadline_entry waits for; see cancel.c */
+    bool no_signal;         /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
+    uint8_t deadline_stage; /* what deadline_entry waits for; see cancel.c */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;

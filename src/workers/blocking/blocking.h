@@ -145,6 +145,7 @@ typedef struct errand__worker {
     uint32_t wanted, explore_in, explore_every; /* see errand__worker_gather */
     errand__group group;
     errand__hands hands;
+    errand__interrupt interrupt; /* kicker.c; see its heads */
     /* bell: 1 = do not sleep.
      * Writers: itself (0), whoever wakes it (1), with the lock.  Readers: itself.
      * Order:   release, acquire.  Pairs: worker-bell.
@@ -227,6 +228,11 @@ struct errand__pool {
     errand__link active, places, sleepers;
     errand__lane lanes[ERRAND_LANES];
     errand__worker **workers; /* by index; blocks stay until the pool ends */
+    /* kicks: stepped when the kicker has to look.
+     * Writers: whoever asks a body to end, a worker, destroy.  Readers: the kicker.
+     * Order:   release, acquire.  Pairs: pool-kicks.
+     * Why:     a futex word; what it looks at has locks. */
+    atomic_uint kicks;
     /* users: the executor and each thread.
      * Writers, Readers: they.
      * Order:   acquire-release.  Pairs: pool-users.
@@ -344,6 +350,11 @@ void errand__worker_let_held(errand__worker *worker); /* the lease of its last g
 
 /* threads.c */
 bool errand__pool_spawn(errand__pool *pool, bool replacement);
+/* A thread with the pool's attributes; answers an errno. */
+int errand__pool_thread(const errand__pool *pool, void *(*run)(void *arg), void *arg);
+/* Who runs the entry now; NULL = nobody who was not written off. */
+errand__worker *errand__worker_find_locked(errand__pool *pool, const errand_lease *lease,
+                                           uint64_t entry) ERRAND_REQUIRES(pool->lock);
 void errand__worker_enter(errand__worker *worker); /* its thread, first */
 void errand__worker_leave(
     errand__worker *worker); /* its thread, last; the block is gone then */
@@ -357,6 +368,13 @@ void errand__worker_stand_in(
     errand__worker *worker); /* the last thread: until somebody lives */
 errand_status errand__pool_reserve(errand_lease *lease, uint32_t count);
 uint64_t errand__pool_tend(errand_lease *lease);
+
+/* kicker.c */
+bool errand__kicker_may_use(int signal_number);
+errand_status errand__kicker_start(errand__pool *pool);    /* OK, EBUSY, ENOTHREAD */
+void errand__kicker_stop(errand__pool *pool);              /* no body runs any more */
+void errand__worker_interruptible(errand__worker *worker); /* its thread, first */
+void errand__pool_nudge(errand_lease *lease, errand__record *record, uint32_t generation);
 
 /* accounts.c */
 errand_status errand__soft_ready(errand__place *place, const errand__record *record);

@@ -120,6 +120,7 @@ pool_destroy(errand_executor *executor)
                               memory_order_release); /* Pairs: pool-news */
     errand__lock_release(&pool->lock);
     errand__pool_wake_all(pool);
+    errand__kicker_stop(pool);
     errand__pool_let(pool);
 }
 
@@ -153,6 +154,7 @@ static const errand__executor_ops pool_ops = {
     .flush = errand__pool_flush,
     .stale = errand__pool_stale,
     .write_off = errand__pool_write_off,
+    .nudge = errand__pool_nudge,
     .detach = pool_detach,
     .snapshot = errand__pool_snapshot,
     .destroy = pool_destroy,
@@ -208,6 +210,8 @@ complete_config(const errand_blocking_config *given, errand_blocking_config *out
     for (size_t i = 0; i < out->cpu_count; i++)
         if (out->cpus[i] >= CPU_MOST)
             return "a processor's number is too large";
+    if (out->interrupt_signal != 0 && !errand__kicker_may_use(out->interrupt_signal))
+        return "interrupt_signal is no signal that can be used for that";
     return NULL;
 }
 
@@ -285,6 +289,11 @@ errand_blocking_create(const errand_blocking_config *config,
     pool->config.name = pool->name;
     init_times(pool);
     init_lists(pool);
+    errand_status status = errand__kicker_start(pool);
+    if (status != ERRAND_OK) {
+        pool_free(pool);
+        return status;
+    }
     for (uint32_t i = 0; i < complete.workers_min; i++)
         errand__pool_spawn(pool, false);
     *out_executor = &pool->base;

@@ -48,8 +48,8 @@ errand_testing_idle_clock(errand_executor *executor, uint64_t ns)
 }
 #endif
 
-static int
-create_thread(const errand__pool *pool, errand__worker *worker)
+int
+errand__pool_thread(const errand__pool *pool, void *(*run)(void *arg), void *arg)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -64,7 +64,7 @@ create_thread(const errand__pool *pool, errand__worker *worker)
     if (error == 0)
         error = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (error == 0)
-        error = errand__thread_create(&thread, &attributes, errand__worker_main, worker);
+        error = errand__thread_create(&thread, &attributes, run, arg);
     pthread_attr_destroy(&attributes);
     return error;
 }
@@ -156,7 +156,7 @@ errand__pool_spawn(errand__pool *pool, bool replacement)
         return false;
     if (worker != NULL) {
         atomic_fetch_add_explicit(&pool->users, 1, memory_order_relaxed);
-        error = create_thread(pool, worker);
+        error = errand__pool_thread(pool, errand__worker_main, worker);
     }
     errand__lock_acquire(&pool->lock);
     if (error == 0) {
@@ -197,6 +197,7 @@ errand__worker_enter(errand__worker *worker)
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     errand__hands_init(&worker->hands);
+    errand__worker_interruptible(worker);
     pthread_setspecific(worker_key, worker);
     snprintf(name, sizeof name, "%s/%u", pool->name, worker->index % 1000);
     pthread_setname_np(pthread_self(), name);
@@ -262,23 +263,29 @@ ended_inside(void *arg)
     errand__worker_leave(worker);
 }
 
-bool
-errand__pool_write_off(errand_lease *lease, errand__record *record, uint32_t generation)
+errand__worker *
+errand__worker_find_locked(errand__pool *pool, const errand_lease *lease, uint64_t entry)
 {
-    errand__pool *pool = errand__place_of(lease)->pool;
-    uint64_t entry = errand__entry_make(generation, record->slot);
-    errand__worker *found = NULL;
-
-    errand__lock_acquire(&pool->lock);
-    for (uint32_t i = 0; i < pool->worker_room && found == NULL; i++) {
+    for (uint32_t i = 0; i < pool->worker_room; i++) {
         errand__worker *worker = pool->workers[i];
         if (worker == NULL || !worker->group.active || worker->group.lease != lease)
             continue;
         /* Pairs: worker-progress */
         uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_acquire);
         if (worker->group.entries[progress & 0xff] == entry)
-            found = worker;
+            return worker;
     }
+    return NULL;
+}
+
+bool
+errand__pool_write_off(errand_lease *lease, errand__record *record, uint32_t generation)
+{
+    errand__pool *pool = errand__place_of(lease)->pool;
+
+    errand__lock_acquire(&pool->lock);
+    errand__worker *found = errand__worker_find_locked(
+        pool, lease, errand__entry_make(generation, record->slot));
     if (found != NULL) {
         errand__group_steal_locked(pool, found);
         errand__group_leave_locked(pool, found);
