@@ -117,7 +117,8 @@ def workers_work_at_once_and_no_shell_is_started(case):
         lines = file.read().splitlines()
     programs = [re.search(r'execve\("([^"]*)"', line) for line in lines]
     names = {os.path.basename(match.group(1)) for match in programs if match}
-    assert names == {"errand", "echo", "cat", "sleep"}, names
+    # Where the machine is busy, sleep may be cancelled before a worker came to it.
+    assert names | {"sleep"} == {"errand", "echo", "cat", "sleep"}, names
     readers, most = {}, 0
     for line in lines:
         thread, call = line.split(None, 1)
