@@ -18,6 +18,7 @@ static const struct {
     {"memory", bench_case_memory},
     {"allocations", bench_case_allocations},
     {"idle", bench_case_idle},
+    {"inline", bench_case_inline},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -190,6 +190,9 @@ uint64_t errand__key_child(uint64_t parent, const char *label, uint64_t ordinal)
 uint64_t errand__key_operation(uint64_t task, uint64_t ordinal);
 /* Keyed mix of an audit digest: folds bytes of known length in. */
 uint64_t errand__mix_bytes(uint64_t mix, const void *bytes, size_t size);
+/* The mix of four words, for what goes into a step as one. */
+uint64_t errand__mix_words(uint64_t first, uint64_t second, uint64_t third,
+                           uint64_t fourth);
 /* Real entropy for a seed that nobody gave; never zero. */
 uint64_t errand__random_entropy(void);
 

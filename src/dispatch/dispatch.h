@@ -40,6 +40,8 @@ bool errand__settle_begin(errand__record *record, uint32_t generation, unsigned 
                           errand_outcome outcome, errand_code code, uint64_t more_flags);
 void errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
                     errand__putter *putter);
+/* settle_here: the same without the put, for the owner who ran the body and has it in hand. */
+void errand__settle_here(errand__record *record, errand__cell *cell);
 extern errand__putter errand__owner_putter; /* as putter: the caller is the owner */
 /* cancel_queued: QUEUED -> CANCELLED -> SETTLED and put, as one call; false: it was not queued.
  * code: CANCELLED, DEADLINE or WORKER_LOST. */
@@ -170,6 +172,9 @@ typedef struct errand__hands {
     double ns_per_cycle;
     uint64_t epoch; /* attachment epoch of the lease whose job runs */
     uint64_t destructor_panics, leaked;
+    /* The owner runs one job of a seeded lease: its end is not put, and real times are nobody's.
+     * The end clears it. */
+    bool here;
 } errand__hands;
 void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);

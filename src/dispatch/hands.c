@@ -95,6 +95,8 @@ stamp_times(errand_job *job, errand__record *record)
     errand__hands *hands = job->hands;
     uint64_t end;
 
+    if (hands->here)
+        return;
     if (job->block->times == ERRAND_TIMES_EXACT) {
         errand__hands_read(hands);
         errand__record_label(record)->t_start = job->t_start;
@@ -154,6 +156,11 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         record->details = errand__details_join(job->follows, job->failure);
     }
     stamp_times(job, record);
+    if (hands->here) {
+        hands->here = false;
+        errand__settle_here(record, job->cell);
+        return;
+    }
     errand__settle(job->block, record, job->cell, &hands->putter);
 }
 
@@ -190,8 +197,9 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->message_lost = false;
     job->follows = 0;
     job->sys_errno = 0;
-    job->t_start =
-        block->times == ERRAND_TIMES_EXACT ? errand__block_now(block) : hands->now_ns;
+    job->t_start = block->times == ERRAND_TIMES_EXACT && !hands->here
+                       ? errand__block_now(block)
+                       : hands->now_ns;
     hands->job = job;
 }
 

@@ -81,8 +81,7 @@ settle_undeliverable(errand__block *block, errand__record *record)
 }
 
 void
-errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
-               errand__putter *putter)
+errand__settle_here(errand__record *record, errand__cell *cell)
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
     unsigned outcome = (unsigned)(control >> ERRAND__OUTCOME_SHIFT) & 0xff;
@@ -95,6 +94,13 @@ errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
     if (code != ERRAND_CODE_NONE)
         errand__count(&cell->codes[code]);
     errand__count(&cell->outcomes[outcome]);
+}
+
+void
+errand__settle(errand__block *block, errand__record *record, errand__cell *cell,
+               errand__putter *putter)
+{
+    errand__settle_here(record, cell);
     if (putter == &errand__owner_putter
             ? !errand__inbox_put_own(block, record, ERRAND__NODE_COMPLETION)
             : !errand__inbox_put(block, record, ERRAND__NODE_COMPLETION, putter))

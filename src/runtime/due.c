@@ -72,6 +72,8 @@ run_now(errand_runtime *runtime, errand__record *record)
     const errand__executor_ops *ops = lease->executor->ops;
 
     record->owner_flags |= ERRAND__OWN_HANDED;
+    if (errand__due_run_here(lease, record))
+        return true;
     ops->submit(lease, record, (uint32_t)record->generation);
     if (ops->flush != NULL)
         ops->flush(lease);

@@ -114,16 +114,6 @@ payload_digest(const errand_runtime *runtime, const errand_payload *payload)
     return 0;
 }
 
-static uint64_t
-fold_word(uint64_t mix, uint64_t word)
-{
-    unsigned char bytes[8];
-
-    for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (unsigned char)(word >> (8 * i));
-    return errand__mix_bytes(mix, bytes, sizeof bytes);
-}
-
 void
 errand__completion_audit(errand_runtime *runtime, errand__record *record)
 {
@@ -133,10 +123,9 @@ errand__completion_audit(errand_runtime *runtime, errand__record *record)
 
     if (!audit->seeded && audit->trace == NULL)
         return;
-    value = fold_word(0, (uint64_t)completion->code << 32 | completion->flags);
-    value = fold_word(value, (uint32_t)completion->job_code);
-    value = fold_word(value, completion->payload.size);
-    value = fold_word(value, payload_digest(runtime, &completion->payload));
+    value = errand__mix_words((uint64_t)completion->code << 32 | completion->flags,
+                              (uint32_t)completion->job_code, completion->payload.size,
+                              payload_digest(runtime, &completion->payload));
     errand__audit_step(&runtime->scheduler, ERRAND_STEP_COMPLETION,
                        (uint32_t)completion->outcome,
                        record->extra != NULL ? record->extra->key : record->operation,

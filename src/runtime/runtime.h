@@ -282,6 +282,9 @@ errand__cleanup_next(const errand_runtime *runtime); /* earliest due, or UINT64_
  * delivered.  False: none is due at or before limit, which is now at most: time is moved before. */
 bool errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
                       void *arg);
+/* due_here.c: runs the job on this very thread if its executor can, and has it in hand then, settled
+ * and not put; false: it goes the way of all others. */
+bool errand__due_run_here(errand_lease *lease, errand__record *record);
 /* Moves virtual time towards limit: to the next due, timer or deadline, or limit, whichever is first. */
 void errand__order_advance(errand_runtime *runtime, uint64_t limit);
 

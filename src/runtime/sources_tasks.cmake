@@ -3,6 +3,7 @@ errand_sources(
     drive.c
     drive_seeded.c
     due.c
+    due_here.c
     order.c
     run.c
     task_resume.c

@@ -86,6 +86,9 @@ struct errand__executor_ops {
     /* Seeded orders: run the queued jobs of this lease here, now (no threads), or NULL if the executor has
      * threads of its own that will do it.  Owner. */
     void (*step)(errand_lease *lease);
+    /* Seeded orders, beside step: runs a blocking job to its end without any queue.  True: it is
+     * settled, and not put; false: it was settled by somebody else, who put it.  Owner. */
+    bool (*run_here)(errand_lease *lease, errand__record *record);
     void (*snapshot)(errand_executor *executor, errand_executor_snapshot *out_snapshot);
     void (*destroy)(errand_executor *executor); /* the last reference is gone */
     /* The lease's last reference is gone: free lease->impl.  Any thread.  NULL = nothing to do. */

@@ -185,6 +185,7 @@ static const errand__executor_ops manual_ops = {
     .nudge = errand__roster_nudge,
     .detach = manual_detach,
     .step = errand__manual_step_lease,
+    .run_here = errand__manual_run_here,
     .snapshot = manual_snapshot,
     .destroy = manual_destroy,
     .forget = manual_forget,

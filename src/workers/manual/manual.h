@@ -96,6 +96,9 @@ errand__manual_oldest_locked(const errand__manual_lease *lease); /* cycles; 0 = 
 /* The lease goes: forgets what is queued and woken.  Owner. */
 void errand__manual_forget_queues(errand__manual *executor, errand__manual_lease *lease);
 
+/* here.c: ops->run_here. */
+bool errand__manual_run_here(errand_lease *lease, errand__record *record);
+
 /* step.c */
 /* ops->step.  A seeded lease: runs what it has queued or woken.  Another: poll_once. */
 void errand__manual_step_lease(errand_lease *lease);
