@@ -118,6 +118,17 @@ typedef struct errand_executor_snapshot {
 /* Thread: [any], while the executor lives.   Errors: EINVAL · EFORKED. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_executor_snapshot_read(
     errand_executor *executor, errand_executor_snapshot *out_snapshot);
+/* errand_lease_ages, errand_runtime_ages: the same for one lease, or for all of a
+ * runtime: queued, running, ages and overruns are theirs alone; the rest is about the
+ * executors they are attached to, summed.  In all three ages are of real time (those
+ * queued in a blocking pool: of the runtime's clock, none with ERRAND_TIMES_NONE), and
+ * seeded orders show none.  Submit and run take no lock for it; the call takes the
+ * executor's for a moment, which errand_lease_snapshot does not.
+ * Thread: [any], while the lease or runtime lives.   Errors: EINVAL · EFORKED. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_lease_ages(const errand_lease *lease, errand_executor_snapshot *out_snapshot);
+ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_ages(
+    const errand_runtime *runtime, errand_executor_snapshot *out_snapshot);
 
 /* ---- an executor of one's own (O64) ------------------------------------------------ */
 /* The library calls these.  Every dispatch that came through submit is run or dropped

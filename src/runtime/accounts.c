@@ -58,3 +58,41 @@ errand_runtime_snapshot(const errand_runtime *runtime, errand_snapshot *out_snap
     *out_snapshot = snapshot;
     return ERRAND_OK;
 }
+
+/* ---- ages (O49) ----------------------------------------------------------------------------- */
+
+errand_status
+errand_lease_ages(const errand_lease *lease, errand_executor_snapshot *out_snapshot)
+{
+    errand_executor_snapshot snapshot = {.workers = 0};
+
+    ERRAND_REQUIRE_ARG(lease != NULL && out_snapshot != NULL, ERRAND_EINVAL,
+                       "lease and out_snapshot are needed");
+    ERRAND_REQUIRE_ARG(lease->executor->fork_epoch == errand__fork_epoch(),
+                       ERRAND_EFORKED, "the lease was made by the parent");
+    errand__lease_ages(lease, &snapshot);
+    *out_snapshot = snapshot;
+    return ERRAND_OK;
+}
+
+errand_status
+errand_runtime_ages(const errand_runtime *runtime, errand_executor_snapshot *out_snapshot)
+{
+    errand_executor_snapshot snapshot = {.workers = 0};
+    uint32_t count;
+
+    ERRAND_REQUIRE_ARG(runtime != NULL && out_snapshot != NULL, ERRAND_EINVAL,
+                       "runtime and out_snapshot are needed");
+    ERRAND_REQUIRE_ARG(runtime->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
+                       "the runtime was made by the parent");
+    count = atomic_load_explicit(&runtime->lease_count,
+                                 memory_order_acquire); /* Pairs: lease-count */
+    for (uint32_t i = 0; i < count; i++) {
+        errand_executor_snapshot one = {.workers = 0};
+
+        errand__lease_ages(runtime->leases[i], &one);
+        errand__ages_add(&snapshot, &one);
+    }
+    *out_snapshot = snapshot;
+    return ERRAND_OK;
+}

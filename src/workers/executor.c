@@ -73,7 +73,7 @@ errand_executor_snapshot_read(errand_executor *executor,
     ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the executor belongs to the parent process");
     memset(out_snapshot, 0, sizeof *out_snapshot);
-    executor->ops->snapshot(executor, out_snapshot);
+    executor->ops->snapshot(executor, NULL, out_snapshot);
     return ERRAND_OK;
 }
 

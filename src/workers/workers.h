@@ -89,7 +89,11 @@ struct errand__executor_ops {
     /* Seeded orders, beside step: runs a blocking job to its end without any queue.  True: it is
      * settled, and not put; false: it was settled by somebody else, who put it.  Owner. */
     bool (*run_here)(errand_lease *lease, errand__record *record);
-    void (*snapshot)(errand_executor *executor, errand_executor_snapshot *out_snapshot);
+    /* Fills a zeroed snapshot: of one lease, but for queued and running, or (NULL) of all.  Ages and
+     * overruns are the lease's then; threads and histograms are the executor's, and left zero if the
+     * lease was detached.  Any thread. */
+    void (*snapshot)(errand_executor *executor, const errand_lease *only,
+                     errand_executor_snapshot *out_snapshot);
     void (*destroy)(errand_executor *executor); /* the last reference is gone */
     /* The lease's last reference is gone: free lease->impl.  Any thread.  NULL = nothing to do. */
     void (*forget)(errand_lease *lease);
@@ -129,6 +133,14 @@ errand_status errand__lease_create(errand_executor *executor, errand__block *blo
                                    bool is_virtual, errand_lease **out_lease);
 /* Derives the terms of O4 for one lease, last stage first; adds to *out. */
 void errand__lease_account(const errand_lease *lease, errand_snapshot *out);
+
+/* ages.c: parts of snapshots.  add: sums, but the older of the ages.  lease_ages: ops->snapshot of
+ * this lease, with its accounts. */
+void errand__age_raise(uint64_t *oldest, uint64_t age);
+void errand__overrun_note(errand_executor_snapshot *out, const errand_overrun *overrun);
+void errand__ages_add(errand_executor_snapshot *out,
+                      const errand_executor_snapshot *more);
+void errand__lease_ages(const errand_lease *lease, errand_executor_snapshot *out);
 
 /* Which lane a record goes to, when its spec said ERRAND_LANE_CLASS. */
 static inline uint8_t

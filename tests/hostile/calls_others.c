@@ -125,6 +125,22 @@ call_executor_snapshot_read(stage *self, int broken)
 }
 
 static errand_status
+call_lease_ages(stage *self, int broken)
+{
+    errand_executor_snapshot snapshot;
+
+    return errand_lease_ages(N(1, LEASE), N(2, &snapshot));
+}
+
+static errand_status
+call_runtime_ages(stage *self, int broken)
+{
+    errand_executor_snapshot snapshot;
+
+    return errand_runtime_ages(N(1, RUNTIME), N(2, &snapshot));
+}
+
+static errand_status
 call_digest(stage *self, int broken)
 {
     (void)errand_digest(N(1, RUNTIME));
@@ -311,6 +327,10 @@ const public_call other_calls[] = {
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_executor_snapshot_read", call_executor_snapshot_read, PLACE_PLAIN, 2,
      ERRAND_OK, ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_lease_ages", call_lease_ages, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_runtime_ages", call_runtime_ages, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_digest", call_digest, PLACE_PLAIN, 1, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_order_latency", call_order_latency, PLACE_PLAIN, 1, ERRAND_ETHREAD,

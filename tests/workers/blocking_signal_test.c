@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+#include "errand/task.h"
 #include "pool_rig.h"
 
 #define SIGNAL SIGURG
@@ -273,23 +274,42 @@ a_cancel_between_claim_and_body_is_not_lost(void **state)
     reader_fini(&of);
 }
 
+/* Deadlines are met by errand_drive, which drains as well. */
+static bool
+drive_until_drained(void *arg)
+{
+    pool_rig *rig = arg;
+    errand_snapshot of;
+
+    assert_int_equal(errand_drive(rig->runtime, NULL, NULL), ERRAND_OK);
+    assert_int_equal(errand_runtime_snapshot(rig->runtime, &of), ERRAND_OK);
+    return of.drained == 1;
+}
+
 static void
 a_deadline_signals_the_body_too(void **state)
 {
     /* O45, O60 */
-    pool_rig rig;
+    errand_runtime_config clocked = {.struct_size = sizeof clocked,
+                                     .flags = ERRAND_RUNTIME_TEST_CLOCK};
+    errand_blocking_config config = signalling(1);
+    pool_rig rig = {.shares = false};
     reader of;
     rig_job job = {.fn = read_byte, .arg = &of};
     errand_spec spec = rig_spec(&job);
 
     (void)state;
     reader_init(&of);
-    gate_open(&of.gate);
     spec.deadline_ns = 1000000;
-    open_rig(&rig, 1);
+    assert_int_equal(errand_blocking_create(&config, &rig.executor), ERRAND_OK);
+    assert_int_equal(errand_runtime_create(&clocked, &rig.runtime), ERRAND_OK);
+    assert_int_equal(errand_attach(rig.runtime, rig.executor, 0, &rig.lease), ERRAND_OK);
     rig_start_spec(&rig, &spec);
-    rig_await(&rig, 1);
-    assert_int_equal(rig.heard, 1);
+    gate_await_arrival(&of.gate); /* it runs, whatever the time is */
+    gate_open(&of.gate);
+    assert_int_equal(errand_testing_clock(rig.runtime, spec.deadline_ns), ERRAND_OK);
+    rig_until(drive_until_drained, &rig);
+    assert_true(of.asked && !of.got);
     assert_int_equal(interruptions(&of), 1);
     close_rig(&rig);
     reader_fini(&of);

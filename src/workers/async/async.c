@@ -68,10 +68,12 @@ async_attach(errand_executor *executor, errand_lease *lease)
     errand__async *self = async_of(executor);
     errand__async_lease *mine = errand__mem_alloc(NULL, sizeof *mine);
 
-    if (mine == NULL)
+    if (mine == NULL ||
+        !errand__roster_init(&mine->roster, lease, &self->lock, self->port)) {
+        errand__mem_free(NULL, mine, sizeof *mine);
         return ERRAND_ENOMEM;
+    }
     errand__port_hold(self->port);
-    errand__roster_init(&mine->roster, lease, &self->lock, self->port);
     lease->impl = mine;
     errand__lock_acquire(&self->lock);
     errand__list_append(&self->rosters, &mine->roster.link);
@@ -102,6 +104,7 @@ async_submit(errand_lease *lease, errand__record *record, uint32_t generation)
 {
     errand__async_lease *mine = lease->impl;
 
+    errand__ages_submitted(&mine->roster.ages, record, generation);
     errand__port_push(mine->roster.port,
                       errand__roster_enter(&mine->roster, record, generation));
 }
@@ -147,21 +150,27 @@ async_forget(errand_lease *lease)
 }
 
 static void
-async_snapshot(errand_executor *executor, errand_executor_snapshot *out_snapshot)
+async_snapshot(errand_executor *executor, const errand_lease *only,
+               errand_executor_snapshot *out_snapshot)
 {
     errand__async *self = async_of(executor);
     errand_snapshot sums = {0};
-    uint64_t now = errand__clock_now();
+    bool shown = only == NULL;
 
     errand__lock_acquire(&self->lock);
     for (errand__link *link = self->rosters.next; link != &self->rosters;
          link = link->next) {
         errand__roster *roster = ERRAND__CONTAINER(link, errand__roster, link);
 
+        if (only != NULL && roster->lease != only)
+            continue;
+        shown = true;
         errand__lease_account(roster->lease, &sums);
-        errand__roster_ages_locked(roster, now, out_snapshot);
+        errand__roster_ages(roster, out_snapshot);
     }
     errand__lock_release(&self->lock);
+    if (!shown)
+        return;
     out_snapshot->queued = sums.queued;
     out_snapshot->running = sums.running;
     out_snapshot->workers = 1;

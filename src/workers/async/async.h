@@ -75,12 +75,32 @@ void errand__spans_count(_Atomic uint64_t *histogram, uint64_t ns);
 void errand__spans_add(const errand__spans *spans,
                        errand_executor_snapshot *out_snapshot);
 
+/* ---- ages: since when jobs are queued and running (ages.c) ------------------------------------ */
+typedef struct errand__ages {
+    struct errand__age *lines; /* by slot; NULL = a seeded order, which has none */
+    size_t mapped;
+    /* end: lines from here on were never used.  Writers: owner.  Readers: snapshots.
+     * Order: release, acquire.  Pairs: none.  Why: a bound; the lines have an order of their own. */
+    _Atomic uint32_t end;
+} errand__ages;
+bool errand__ages_init(errand__ages *ages,
+                       const errand_lease *lease); /* false: no memory */
+void errand__ages_fini(errand__ages *ages);
+/* submitted: owner, before it is handed over.  began: who will claim it, before. */
+void errand__ages_submitted(errand__ages *ages, const errand__record *record,
+                            uint32_t generation);
+void errand__ages_began(errand__ages *ages, const errand__record *record,
+                        uint32_t generation);
+void errand__ages_read(const errand__ages *ages, const errand__block *block,
+                       errand_executor_snapshot *out_snapshot);
+
 /* ---- roster: the async jobs of one lease (roster.c) ------------------------------------------- */
 typedef struct errand__roster {
     /* Immutable. */
     errand_lease *lease;
     errand__lock *lock; /* the executor's */
     errand__port *port; /* held; NULL: each job's runner sleeps on the waker's state */
+    errand__ages ages;  /* also of blocking jobs, where the executor runs some */
     /* Guarded by *lock. */
     errand__link link;    /* in the executor's list of rosters */
     errand__link pending; /* wakers of the jobs that wait for a wake, each a reference */
@@ -92,8 +112,8 @@ typedef struct errand__roster {
      * Why: who waits for 0 must see what the last one wrote. */
     atomic_uint live;
 } errand__roster;
-/* Takes over the caller's reference of port.  Zeroed before. */
-void errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
+/* Takes over the caller's reference of port, if there is memory (true).  Zeroed before. */
+bool errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
                          errand__port *port);
 void errand__roster_fini(errand__roster *roster); /* the lease's last reference is gone */
 /* A job is submitted: makes its waker ready to be queued, WOKEN, and answers it with a reference
@@ -112,10 +132,9 @@ unsigned errand__roster_busy(const errand__roster *roster); /* how many have not
 void errand__roster_nudge(errand_lease *lease, errand__record *record,
                           uint32_t generation);
 bool errand__roster_write_off(errand__roster *roster, errand__record *record);
-/* Ages and overruns of the pending jobs.  The caller holds the executor's lock, under which name the
- * analysis does not know it here. */
-void errand__roster_ages_locked(errand__roster *roster, uint64_t now,
-                                errand_executor_snapshot *out_snapshot);
+/* Ages and overruns of all its jobs.  While the lease is attached. */
+void errand__roster_ages(const errand__roster *roster,
+                         errand_executor_snapshot *out_snapshot);
 
 /* ---- poller: a thread's hands for async jobs (poller.c) ------------------------------------------ */
 typedef struct errand__poller {

@@ -101,6 +101,7 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
             hands->cycles - waker->job.t_start; /* see errand__roster_enter */
 
         poller->waker = waker;
+        errand__ages_began(&roster->ages, waker->job.record, waker->job.generation);
         answer = errand__hands_start(hands, roster->lease->block, waker->job.record,
                                      waker->job.generation, cell);
         if (answer != ERRAND__POLL_NOTHING && poller->spans != NULL)

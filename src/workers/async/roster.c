@@ -11,14 +11,17 @@
 
 #define AWAITED 0x80000000U
 
-void
+bool
 errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
                     errand__port *port)
 {
+    if (!errand__ages_init(&roster->ages, lease))
+        return false;
     roster->lease = lease;
     roster->lock = lock;
     roster->port = port;
     errand__list_init(&roster->pending);
+    return true;
 }
 
 void
@@ -27,6 +30,7 @@ errand__roster_fini(errand__roster *roster)
     if (roster->port != NULL)
         errand__port_let(roster->port);
     roster->port = NULL;
+    errand__ages_fini(&roster->ages);
 }
 
 static void
@@ -184,41 +188,8 @@ errand__roster_write_off(errand__roster *roster, errand__record *record)
     return true;
 }
 
-/* Inserts an overrun among the oldest eight, the oldest first. */
-static void
-note_overrun(errand_executor_snapshot *out, const errand_overrun *overrun)
-{
-    uint32_t room = sizeof out->overrun / sizeof out->overrun[0];
-    uint32_t at = out->overruns < room ? out->overruns : room;
-
-    out->overruns++;
-    while (at > 0 && out->overrun[at - 1].age_ns < overrun->age_ns) {
-        if (at < room)
-            out->overrun[at] = out->overrun[at - 1];
-        at--;
-    }
-    if (at < room)
-        out->overrun[at] = *overrun;
-}
-
 void
-errand__roster_ages_locked(errand__roster *roster, uint64_t now,
-                           errand_executor_snapshot *out_snapshot)
+errand__roster_ages(const errand__roster *roster, errand_executor_snapshot *out_snapshot)
 {
-    for (errand__link *link = roster->pending.next; link != &roster->pending;
-         link = link->next) {
-        const errand_job *job = &ERRAND__CONTAINER(link, errand_waker, pending)->job;
-        uint64_t age = now > job->t_start ? now - job->t_start : 0;
-        uint64_t soft = job->record->extra->soft_ns;
-
-        if (age > out_snapshot->oldest_running_ns)
-            out_snapshot->oldest_running_ns = age;
-        if (soft != 0 && age > soft) {
-            errand_overrun overrun = {
-                errand__record_identity(roster->lease->block->runtime_id, job->record),
-                age};
-
-            note_overrun(out_snapshot, &overrun);
-        }
-    }
+    errand__ages_read(&roster->ages, roster->lease->block, out_snapshot);
 }

@@ -2,8 +2,8 @@
 /* accounts: what a snapshot of the pool says.
  *
  * Design notes.
- * - Records may be recycled while a snapshot is taken, so it reads none: ages come from the
- *   rings' stamps and from the workers' cycle counters, identities of operations with a soft
+ * - Records may be recycled while a snapshot is taken, so it reads only their control words: ages
+ *   come from the rings' stamps and from the workers' cycle counters, identities of operations with a soft
  *   limit from a table of the place, one line per record, that the owner writes at submit.
  * - Waits are as exact as stamps (one for 32 entries, the newest of them) and the runtime's
  *   clock; runs as the cycle counter. */
@@ -128,52 +128,48 @@ errand__group_account(errand__worker *worker)
 
 /* ---- the snapshot --------------------------------------------------------------------------------- */
 
-static void
-raise_to(uint64_t *most, uint64_t value)
+static uint64_t
+age_of(const errand_lease *lease, uint64_t stamp)
 {
-    if (value > *most)
-        *most = value;
+    uint64_t now = errand__block_now(lease->block); /* the clock of the stamps */
+
+    return stamp != 0 && stamp < now ? now - stamp : 0;
+}
+
+/* The first that was not cancelled meanwhile counts. */
+static void
+look_at_ring(const errand_lease *lease, const errand__ring *ring,
+             errand_executor_snapshot *out)
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+
+    for (uint64_t count = errand__ring_count(ring); count > 0; count--, head++) {
+        uint64_t at = errand__ring_at(ring, head);
+
+        if (!errand__entry_live(lease, ring->entries[at]))
+            continue;
+        uint64_t stamp = atomic_load_explicit(&ring->stamps[at >> ERRAND__STAMP_SHIFT],
+                                              memory_order_relaxed);
+        errand__age_raise(&out->oldest_queued_ns, age_of(lease, stamp));
+        return;
+    }
 }
 
 static void
-look_at_place(const errand__place *place, uint64_t now, errand_executor_snapshot *out)
+look_at_place(const errand__place *place, errand_executor_snapshot *out)
 {
     errand_snapshot accounts = {0};
 
     errand__lease_account(place->lease, &accounts);
     out->queued += accounts.queued;
     out->running += accounts.running;
+    if (place->lease->is_virtual || accounts.queued == 0)
+        return;
     for (int lane = 0; lane < ERRAND_LANES; lane++) {
         const errand__queue *queue = place->queues[lane];
-        for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++) {
-            const errand__ring *ring = &queue->rings[rank];
-            if (errand__ring_count(ring) == 0)
-                continue;
-            uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-            uint64_t stamp = atomic_load_explicit(
-                &ring->stamps[errand__ring_at(ring, head) >> ERRAND__STAMP_SHIFT],
-                memory_order_relaxed);
-            if (stamp != 0 && stamp < now)
-                raise_to(&out->oldest_queued_ns, now - stamp);
-        }
+        for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++)
+            look_at_ring(place->lease, &queue->rings[rank], out);
     }
-}
-
-/* Keeps the eight oldest, oldest first. */
-static void
-list_overrun(errand_executor_snapshot *out, const errand_overrun *overrun)
-{
-    uint32_t kept = out->overruns < 8 ? out->overruns : 8;
-    uint32_t at = kept;
-
-    out->overruns++;
-    while (at > 0 && out->overrun[at - 1].age_ns < overrun->age_ns) {
-        if (at < 8)
-            out->overrun[at] = out->overrun[at - 1];
-        at--;
-    }
-    if (at < 8)
-        out->overrun[at] = *overrun;
 }
 
 /* Is the entry an operation with a soft limit below its age? */
@@ -200,9 +196,39 @@ is_overrun(const errand__place *place, uint64_t entry, errand_overrun *overrun)
     return true;
 }
 
+/* What the worker runs, and what waits in its group behind that. */
 static void
-look_at_worker(const errand__pool *pool, const errand__worker *worker,
-               errand_executor_snapshot *out)
+look_at_group(const errand__pool *pool, const errand__worker *worker,
+              errand_executor_snapshot *out)
+{
+    const errand__group *group = &worker->group;
+    const errand__place *place = group->queue->place;
+    /* Pairs: worker-progress */
+    uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_acquire);
+    uint64_t since = atomic_load_explicit(&worker->since, memory_order_relaxed);
+    uint64_t cycles = errand__cycles(), entry = group->entries[progress & 0xff];
+    errand_overrun overrun = {.age_ns = since != 0 && since < cycles
+                                            ? (cycles - since) * 1000 / pool->per_us
+                                            : 0};
+
+    for (uint32_t i = progress & 0xff; i < group->count && !group->stolen; i++) {
+        if (!errand__entry_live(group->lease, group->entries[i]))
+            continue;
+        uint64_t block = ((group->position + i) >> ERRAND__STAMP_SHIFT) -
+                         (group->position >> ERRAND__STAMP_SHIFT);
+        errand__age_raise(&out->oldest_queued_ns,
+                          age_of(group->lease, group->stamps[block]));
+        break;
+    }
+    if (!errand__entry_runs(group->lease, entry))
+        return;
+    errand__age_raise(&out->oldest_running_ns, overrun.age_ns);
+    if (place->soft != NULL && !place->gone && is_overrun(place, entry, &overrun))
+        errand__overrun_note(out, &overrun);
+}
+
+static void
+look_at_worker(const errand__worker *worker, errand_executor_snapshot *out)
 {
     for (int i = 0; i < 40; i++) { /* Pairs: cell-count */
         out->wait_histogram[i] +=
@@ -212,29 +238,11 @@ look_at_worker(const errand__pool *pool, const errand__worker *worker,
     }
     out->destructor_panics += atomic_load_explicit(&worker->panics, memory_order_acquire);
     out->leaked += atomic_load_explicit(&worker->leaked, memory_order_acquire);
-    if (!worker->group.active)
-        return;
-    /* Pairs: worker-progress */
-    uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_acquire);
-    uint64_t since = atomic_load_explicit(&worker->since, memory_order_relaxed);
-    uint64_t cycles = errand__cycles();
-    errand_overrun overrun = {.age_ns = since != 0 && since < cycles
-                                            ? (cycles - since) * 1000 / pool->per_us
-                                            : 0};
-    raise_to(&out->oldest_running_ns, overrun.age_ns);
-    const errand__place *place = worker->group.queue->place;
-    if (place->soft != NULL && !place->gone &&
-        is_overrun(place, worker->group.entries[progress & 0xff], &overrun))
-        list_overrun(out, &overrun);
 }
 
-void
-errand__pool_snapshot(errand_executor *executor, errand_executor_snapshot *out)
+static void
+look_at_threads(const errand__pool *pool, errand_executor_snapshot *out)
 {
-    errand__pool *pool = errand__pool_of(executor);
-    uint64_t now = errand__clock_now();
-
-    errand__lock_acquire(&pool->lock);
     out->workers = atomic_load_explicit(&pool->living, memory_order_relaxed);
     out->idle =
         pool->sleeper_count + atomic_load_explicit(&pool->seekers, memory_order_relaxed);
@@ -243,10 +251,31 @@ errand__pool_snapshot(errand_executor *executor, errand_executor_snapshot *out)
     out->threads_started = pool->started;
     out->threads_retired = pool->retired;
     out->threads_replaced = pool->replaced;
-    for (errand__link *link = pool->places.next; link != &pool->places; link = link->next)
-        look_at_place(ERRAND__CONTAINER(link, errand__place, attached), now, out);
     for (uint32_t i = 0; i < pool->worker_room; i++)
         if (pool->workers[i] != NULL)
-            look_at_worker(pool, pool->workers[i], out);
+            look_at_worker(pool->workers[i], out);
+}
+
+void
+errand__pool_snapshot(errand_executor *executor, const errand_lease *only,
+                      errand_executor_snapshot *out)
+{
+    errand__pool *pool = errand__pool_of(executor);
+
+    errand__lock_acquire(&pool->lock);
+    if (only == NULL || !errand__place_of(only)->gone)
+        look_at_threads(pool, out);
+    for (errand__link *link = pool->places.next; link != &pool->places;
+         link = link->next) {
+        const errand__place *place = ERRAND__CONTAINER(link, errand__place, attached);
+        if (only == NULL || place->lease == only)
+            look_at_place(place, out);
+    }
+    for (uint32_t i = 0; i < pool->worker_room; i++) {
+        const errand__worker *worker = pool->workers[i];
+        if (worker != NULL && worker->group.active && !worker->group.lease->is_virtual &&
+            (only == NULL || worker->group.lease == only))
+            look_at_group(pool, worker, out);
+    }
     errand__lock_release(&pool->lock);
 }

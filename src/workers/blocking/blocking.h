@@ -288,7 +288,8 @@ void errand__pool_submit(errand_lease *lease, errand__record *record,
                          uint32_t generation);
 void errand__pool_flush(errand_lease *lease);
 void errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
-bool errand__entry_live(const errand_lease *lease, uint64_t entry);
+bool errand__entry_live(const errand_lease *lease, uint64_t entry); /* queued */
+bool errand__entry_runs(const errand_lease *lease, uint64_t entry);
 void errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count);
 /* Puts the last count entries of what a group took back at the front. */
 void errand__ring_return_locked(errand__ring *ring, const uint64_t *entries,
@@ -383,5 +384,6 @@ void errand__soft_note(errand__place *place, const errand__record *record,
 void errand__soft_unmap(errand__place *place);
 void errand__worker_account(errand__worker *worker); /* a job that began ended just now */
 void errand__group_account(errand__worker *worker);  /* waits of a group that ended */
-void errand__pool_snapshot(errand_executor *executor, errand_executor_snapshot *out);
+void errand__pool_snapshot(errand_executor *executor, const errand_lease *only,
+                           errand_executor_snapshot *out);
 #endif

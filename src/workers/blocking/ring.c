@@ -279,14 +279,26 @@ publish_head(errand__ring *ring, uint64_t head)
     atomic_store_explicit(&ring->freed, head - ring->out, memory_order_release);
 }
 
-bool
-errand__entry_live(const errand_lease *lease, uint64_t entry)
+static bool
+is_in_state(const errand_lease *lease, uint64_t entry, unsigned state)
 {
     const errand__record *record = &lease->block->records[(uint32_t)entry];
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
 
     return errand__control_generation(control) == entry >> 32 &&
-           errand__control_state(control) == ERRAND__QUEUED;
+           errand__control_state(control) == state;
+}
+
+bool
+errand__entry_live(const errand_lease *lease, uint64_t entry)
+{
+    return is_in_state(lease, entry, ERRAND__QUEUED);
+}
+
+bool
+errand__entry_runs(const errand_lease *lease, uint64_t entry)
+{
+    return is_in_state(lease, entry, ERRAND__RUNNING);
 }
 
 static void

@@ -53,6 +53,7 @@ custom_cells(errand_executor *executor)
 static void
 lease_free(errand__custom_lease *mine)
 {
+    errand__roster_fini(&mine->roster);
     if (mine->tickets != NULL)
         errand__mem_unmap(mine->tickets, mine->mapped);
     errand__mem_free(NULL, mine, sizeof *mine);
@@ -72,7 +73,8 @@ custom_attach(errand_executor *executor, errand_lease *lease)
     mine->ticket_count = lease->owed_max + spare;
     mine->mapped = mine->ticket_count * sizeof *mine->tickets;
     mine->tickets = errand__mem_map(mine->mapped);
-    status = mine->tickets == NULL
+    status = mine->tickets == NULL ||
+                     !errand__roster_init(&mine->roster, lease, &self->lock, NULL)
                  ? ERRAND_ENOMEM
                  : self->type->attach(self->data, lease->block->runtime_id,
                                       lease->owed_max, &mine->theirs);
@@ -80,7 +82,6 @@ custom_attach(errand_executor *executor, errand_lease *lease)
         lease_free(mine);
         return status;
     }
-    errand__roster_init(&mine->roster, lease, &self->lock, NULL);
     lease->impl = mine;
     errand__lock_acquire(&self->lock);
     errand__list_append(&self->rosters, &mine->roster.link);
@@ -114,6 +115,7 @@ custom_submit(errand_lease *lease, errand__record *record, uint32_t generation)
     errand__ticket *ticket = errand__ticket_take(mine);
     errand_dispatch dispatch = {ticket, 0};
 
+    errand__ages_submitted(&mine->roster.ages, record, generation);
     ticket->lease = mine;
     ticket->record = record;
     ticket->generation = generation;
@@ -172,26 +174,25 @@ custom_detach(errand_lease *lease, uint64_t deadline_ns)
 static void
 custom_forget(errand_lease *lease)
 {
-    errand__custom_lease *mine = lease->impl;
-
-    errand__roster_fini(&mine->roster);
-    lease_free(mine);
+    lease_free(lease->impl);
 }
 
 static void
-custom_snapshot(errand_executor *executor, errand_executor_snapshot *out_snapshot)
+custom_snapshot(errand_executor *executor, const errand_lease *only,
+                errand_executor_snapshot *out_snapshot)
 {
     errand__custom *self = custom_of(executor);
     errand_snapshot sums = {0};
-    uint64_t now = errand__clock_now();
 
     errand__lock_acquire(&self->lock);
     for (errand__link *link = self->rosters.next; link != &self->rosters;
          link = link->next) {
         errand__roster *roster = ERRAND__CONTAINER(link, errand__roster, link);
 
+        if (only != NULL && roster->lease != only)
+            continue;
         errand__lease_account(roster->lease, &sums);
-        errand__roster_ages_locked(roster, now, out_snapshot);
+        errand__roster_ages(roster, out_snapshot);
     }
     errand__lock_release(&self->lock);
     out_snapshot->queued =

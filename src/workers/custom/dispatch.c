@@ -151,6 +151,7 @@ run_blocking(run *self, const errand__ticket *used)
     errand__hands *hands = &self->poller.hands;
 
     hands->epoch = used->lease->roster.lease->epoch;
+    errand__ages_began(&used->lease->roster.ages, used->record, used->generation);
     self->entered = true;
     if (ERRAND__CATCH(&self->poller.hands.frame))
         errand__hands_panicked(&self->poller.hands, self->poller.hands.frame.message);

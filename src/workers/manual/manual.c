@@ -79,11 +79,12 @@ manual_attach(errand_executor *executor, errand_lease *lease)
     errand__manual_lease *mine = errand__mem_alloc(NULL, sizeof *mine);
     errand__port *port = mine == NULL ? NULL : errand__port_create();
 
-    if (port == NULL) {
+    if (port == NULL || !errand__roster_init(&mine->roster, lease, &self->lock, port)) {
+        if (port != NULL)
+            errand__port_let(port);
         errand__mem_free(NULL, mine, sizeof *mine);
         return ERRAND_ENOMEM;
     }
-    errand__roster_init(&mine->roster, lease, &self->lock, port);
     errand__poller_init(&mine->own, NULL);
     lease->impl = mine;
     errand__lock_acquire(&self->lock);
@@ -133,34 +134,32 @@ manual_forget(errand_lease *lease)
 }
 
 static void
-manual_snapshot(errand_executor *executor, errand_executor_snapshot *out_snapshot)
+manual_snapshot(errand_executor *executor, const errand_lease *only,
+                errand_executor_snapshot *out_snapshot)
 {
     errand__manual *self = errand__manual_of(executor);
     errand_snapshot sums = {0};
-    uint64_t now = errand__clock_now(), cycles = errand__cycles(), oldest = 0;
-    uint64_t busy = atomic_load_explicit(&self->busy_since, memory_order_relaxed);
+    bool shown = only == NULL;
 
     errand__lock_acquire(&self->lock);
     for (errand__link *link = self->leases.next; link != &self->leases;
          link = link->next) {
         errand__manual_lease *lease = ERRAND__CONTAINER(link, errand__manual_lease, turn);
-        uint64_t queued = errand__manual_oldest_locked(lease);
 
+        if (only != NULL && lease->roster.lease != only)
+            continue;
+        shown = true;
         errand__lease_account(lease->roster.lease, &sums);
-        errand__roster_ages_locked(&lease->roster, now, out_snapshot);
-        if (queued != 0 && (oldest == 0 || queued < oldest))
-            oldest = queued;
+        errand__roster_ages(&lease->roster, out_snapshot);
     }
     errand__lock_release(&self->lock);
+    if (!shown)
+        return;
     out_snapshot->queued = sums.queued;
     out_snapshot->running = sums.running;
     out_snapshot->workers = self->workers;
-    out_snapshot->idle = self->workers - (busy != 0);
-    if (oldest != 0 && cycles > oldest)
-        out_snapshot->oldest_queued_ns =
-            (cycles - oldest) * 1000 / errand__cycles_per_us();
-    if (busy != 0 && now > busy && now - busy > out_snapshot->oldest_running_ns)
-        out_snapshot->oldest_running_ns = now - busy;
+    out_snapshot->idle =
+        self->workers - atomic_load_explicit(&self->busy, memory_order_relaxed);
     errand__spans_add(&self->spans, out_snapshot);
 }
 

@@ -53,9 +53,9 @@ typedef struct errand__manual {
      * end of a lease.  Order: acquire-release.  Pairs: manual-stepping.
      * Why: what follows is handed from one stepping thread to the next. */
     atomic_bool stepping;
-    /* busy_since: when the running body was entered, ns; 0 = none.  Writers: the stepping thread.
-     * Readers: snapshots.  Order: relaxed.  Pairs: none.  Why: an age, nothing hangs on it. */
-    _Atomic uint64_t busy_since;
+    /* busy: is a body being run?  Writers: the stepping thread.  Readers: snapshots.
+     * Order: relaxed.  Pairs: none.  Why: nothing hangs on it. */
+    atomic_bool busy;
     /* The stepping thread's. */
     errand__poller poller;
     errand__spans spans;
@@ -91,8 +91,6 @@ void errand__manual_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
 /* Takes the job whose turn it is, of this lease only or (NULL) of any that is not seeded. */
 bool errand__manual_pick_next(errand__manual *executor, errand__manual_lease *only,
                               bool woken_only, errand__manual_pick *out_pick);
-uint64_t
-errand__manual_oldest_locked(const errand__manual_lease *lease); /* cycles; 0 = none */
 /* The lease goes: forgets what is queued and woken.  Owner. */
 void errand__manual_forget_queues(errand__manual *executor, errand__manual_lease *lease);
 

@@ -124,6 +124,7 @@ errand__manual_submit(errand_lease *lease, errand__record *record, uint32_t gene
 
     if (record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC)
         entry.waker = errand__roster_enter(&mine->roster, record, generation);
+    errand__ages_submitted(&mine->roster.ages, record, generation);
     errand__lock_acquire(&executor->lock);
     entry.order = mine->orders++;
     if (ring->count == ring->capacity)
@@ -330,23 +331,6 @@ errand__manual_pick_next(errand__manual *executor, errand__manual_lease *only,
         found = hold_pick_locked(executor, only, out_pick);
     errand__lock_release(&executor->lock);
     return found;
-}
-
-uint64_t
-errand__manual_oldest_locked(const errand__manual_lease *lease)
-{
-    uint64_t oldest = 0;
-
-    for (unsigned lane = 0; lane < ERRAND_LANES; lane++) {
-        for (unsigned rank = 0;
-             lease->queues[lane] != NULL && rank < ERRAND__MANUAL_RANKS; rank++) {
-            const errand__manual_ring *ring = &lease->queues[lane]->rings[rank];
-
-            if (ring->count > 0 && (oldest == 0 || entry_at(ring, 0)->since < oldest))
-                oldest = entry_at(ring, 0)->since;
-        }
-    }
-    return oldest;
 }
 
 void

@@ -37,7 +37,7 @@ end_pick(step *self, bool entered)
     self->pick.lease = NULL;
     if (self->only == NULL) {
         errand__spans_hands(&self->executor->spans, &self->poller->hands);
-        atomic_store_explicit(&self->executor->busy_since, 0, memory_order_relaxed);
+        atomic_store_explicit(&self->executor->busy, false, memory_order_relaxed);
     }
     errand__lease_let(lease);
 }
@@ -69,13 +69,15 @@ run_next(step *self)
         return false;
     errand__hands_clock(hands);
     if (self->only == NULL)
-        atomic_store_explicit(&self->executor->busy_since, hands->base_ns,
-                              memory_order_relaxed);
+        atomic_store_explicit(&self->executor->busy, true, memory_order_relaxed);
     hands->epoch = pick->lease->epoch;
     cell = &pick->lease->cells[self->cell];
     if (pick->waker != NULL) {
         entered = errand__poller_run(self->poller, pick->waker, cell);
     } else {
+        errand__manual_lease *mine = pick->lease->impl;
+
+        errand__ages_began(&mine->roster.ages, pick->record, pick->generation);
         entered = errand__hands_execute(hands, pick->lease->block, pick->record,
                                         pick->generation, cell);
         if (entered)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: since when the jobs of a roster are queued and running (O49).
+ *
+ * - One line per record, which the owner writes at submit and the runner at the start, without a
+ *   lock.  A snapshot reads all lines that were ever used, and asks the record's control word,
+ *   which is the only thing of it that others may read, how far the operation is.
+ * - Times are cycles: real time, whatever clock the runtime has.  Seeded orders have no lines:
+ *   what a program sees there follows virtual time alone. */
+#include "workers/async/async.h"
+
+struct errand__age {
+    /* generation: of the record, 0 while the words change.  words: wait, generation, operation,
+     * {kind : 32 | slot : 32}, soft limit in ns, when it was submitted.
+     * Writers: owner.  Readers: snapshots.
+     * Order:   words and generation release; acquire.  Pairs: age-line.
+     * Why:     a reader that saw a new word must see that the generation changed. */
+    _Alignas(ERRAND_LINE) _Atomic uint64_t generation;
+    _Atomic uint64_t words[6];
+    /* began: when its body was entered, or was about to be.
+     * Writers: owner (0), the runner.  Readers: snapshots that saw it running.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     the claim that follows orders it. */
+    _Atomic uint64_t began;
+};
+
+bool
+errand__ages_init(errand__ages *ages, const errand_lease *lease)
+{
+    if (lease->is_virtual)
+        return true;
+    ages->mapped = lease->block->record_count * sizeof *ages->lines;
+    ages->lines = errand__mem_map(ages->mapped);
+    return ages->lines != NULL;
+}
+
+void
+errand__ages_fini(errand__ages *ages)
+{
+    if (ages->lines != NULL)
+        errand__mem_unmap(ages->lines, ages->mapped);
+    ages->lines = NULL;
+}
+
+void
+errand__ages_submitted(errand__ages *ages, const errand__record *record,
+                       uint32_t generation)
+{
+    if (ages->lines == NULL)
+        return;
+    struct errand__age *line = &ages->lines[record->slot];
+    const uint64_t words[6] = {record->wait_id,
+                               record->generation,
+                               record->operation,
+                               (uint64_t)record->kind << 32 | record->slot,
+                               record->extra != NULL ? record->extra->soft_ns : 0,
+                               errand__cycles()};
+
+    atomic_store_explicit(&line->generation, 0, memory_order_relaxed);
+    atomic_store_explicit(&line->began, 0, memory_order_relaxed);
+    for (int i = 0; i < 6; i++) /* Pairs: age-line */
+        atomic_store_explicit(&line->words[i], words[i], memory_order_release);
+    atomic_store_explicit(&line->generation, generation, memory_order_release);
+    if (record->slot >= atomic_load_explicit(&ages->end, memory_order_relaxed))
+        atomic_store_explicit(&ages->end, record->slot + 1, memory_order_release);
+}
+
+/* A dispatch that comes late, of an operation that was cancelled, finds another's line. */
+void
+errand__ages_began(errand__ages *ages, const errand__record *record, uint32_t generation)
+{
+    if (ages->lines == NULL)
+        return;
+    struct errand__age *line = &ages->lines[record->slot];
+    if (atomic_load_explicit(&line->generation, memory_order_relaxed) == generation)
+        atomic_store_explicit(&line->began, errand__cycles(), memory_order_relaxed);
+}
+
+static uint64_t
+passed(uint64_t since, uint64_t cycles)
+{
+    return since != 0 && cycles > since
+               ? (cycles - since) * 1000 / errand__cycles_per_us()
+               : 0;
+}
+
+static void
+look_at(const struct errand__age *line, const errand__block *block,
+        const errand__record *record, errand_executor_snapshot *out)
+{
+    uint64_t words[6];
+    /* Pairs: age-line (all loads) */
+    uint64_t generation = atomic_load_explicit(&line->generation, memory_order_acquire);
+
+    if (generation == 0)
+        return;
+    for (int i = 0; i < 6; i++)
+        words[i] = atomic_load_explicit(&line->words[i], memory_order_acquire);
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_acquire);
+    uint64_t began = atomic_load_explicit(&line->began, memory_order_relaxed);
+    if (errand__control_generation(control) != generation ||
+        atomic_load_explicit(&line->generation, memory_order_relaxed) != generation)
+        return;
+    if (errand__control_state(control) == ERRAND__QUEUED)
+        errand__age_raise(&out->oldest_queued_ns, passed(words[5], errand__cycles()));
+    if (errand__control_state(control) != ERRAND__RUNNING)
+        return;
+    errand_overrun overrun = {.identity = {.runtime = block->runtime_id,
+                                           .wait = words[0],
+                                           .generation = words[1],
+                                           .operation = words[2],
+                                           .kind = (uint32_t)(words[3] >> 32),
+                                           .slot = (uint32_t)words[3]},
+                              .age_ns = passed(began, errand__cycles())};
+    errand__age_raise(&out->oldest_running_ns, overrun.age_ns);
+    if (words[4] != 0 && overrun.age_ns > words[4])
+        errand__overrun_note(out, &overrun);
+}
+
+void
+errand__ages_read(const errand__ages *ages, const errand__block *block,
+                  errand_executor_snapshot *out_snapshot)
+{
+    uint32_t end = atomic_load_explicit(&ages->end, memory_order_acquire);
+
+    for (uint32_t slot = 0; slot < end; slot++)
+        look_at(&ages->lines[slot], block, &block->records[slot], out_snapshot);
+}
