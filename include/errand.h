@@ -29,6 +29,7 @@ typedef struct errand_lease errand_lease;       /* one runtime's place in an exe
 typedef struct errand_inbox errand_inbox;       /* a counted handle for other threads */
 typedef struct errand_job errand_job;           /* a running job's view of itself */
 typedef struct errand_visitor errand_visitor;   /* see errand_runtime_trace */
+typedef struct errand_recorder errand_recorder; /* see errand/record.h */
 
 /* An identity names an operation, by value.  It grants nothing.  slot is where the
  * library looks first; it is no part of the name. */
@@ -106,6 +107,7 @@ typedef struct errand_runtime_config {
     /* The handler of drives and of a RUN shutdown; NULL = none.  A drain has its own. */
     errand_completion_fn *on_completion;
     void *held_on_completion_arg;
+    errand_recorder *held_recorder; /* every step is written to a log; NULL = none */
 } errand_runtime_config;
 
 /* errand_runtime_create: make a runtime that belongs to the calling thread.  config NULL

@@ -49,7 +49,14 @@ typedef struct errand_step {
     uint64_t key;      /* of the task or operation */
     uint64_t value;    /* result digest, draw, deadline */
     const char *label; /* of the task or operation, or NULL */
+    uint64_t chosen;   /* by seed or tape since the step before, folded */
+    uint64_t context;  /* what it hangs on: see below */
 } errand_step;
+/* context: of SUBMIT the key of the task that submits, of SPAWN that of the parent (0 =
+ * none); of TASK a hash of what was ready when its pass was taken; of DRAW how many the
+ * task drew before; of NOTE the number of bytes.
+ * errand_step_name: "submit", "completion" ...; "unknown".   Thread: [any]. */
+ERRAND_API const char *errand_step_name(errand_step_kind kind);
 /* errand_trace: have fn called with each step (in arrival order too), inside the call
  * that made it; it may call nothing of this runtime.  NULL takes it away.
  * Errors: ETHREAD. */

@@ -193,6 +193,8 @@ uint64_t errand__mix_bytes(uint64_t mix, const void *bytes, size_t size);
 /* The mix of four words, for what goes into a step as one. */
 uint64_t errand__mix_words(uint64_t first, uint64_t second, uint64_t third,
                            uint64_t fourth);
+/* What a label counts as there; NULL = 0. */
+uint64_t errand__label_hash(const char *label);
 /* Real entropy for a seed that nobody gave; never zero. */
 uint64_t errand__random_entropy(void);
 

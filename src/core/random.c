@@ -107,6 +107,12 @@ errand__mix_words(uint64_t first, uint64_t second, uint64_t third, uint64_t four
 }
 
 uint64_t
+errand__label_hash(const char *label)
+{
+    return label == NULL ? 0 : errand__mix_bytes(1, label, strlen(label));
+}
+
+uint64_t
 errand__random_entropy(void)
 {
     uint64_t entropy = 0;

@@ -85,6 +85,7 @@ typedef struct errand__extra {
     _Atomic uint64_t work_done;
     struct errand_waker *waker; /* async: a counted reference; else one for later */
     uint64_t key, begin, due, tie, fate; /* seeded orders */
+    uint64_t label_hash;                 /* seeded orders: of its name */
     uint32_t slot;                       /* seeded orders: its record's */
     errand__heap_entry due_entry;        /* seeded orders: in the due heap */
     errand__heap_entry deadline_entry;   /* in the runtime's deadline heap */

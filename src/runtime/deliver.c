@@ -390,10 +390,9 @@ errand__deliver(errand_runtime *runtime, errand__record *record, errand_completi
                              memory_order_acquire)); /* Pairs: control-settle */
     runtime->hand = record;
     runtime->hand_live = true;
+    if (__builtin_expect(errand__audit_listens(&runtime->scheduler.audit), 0))
+        errand__completion_audit(runtime, record); /* as it came: no decoder saw it yet */
     route(runtime, record);
-    if (__builtin_expect(
-            runtime->scheduler.audit.seeded || runtime->scheduler.audit.trace != NULL, 0))
-        errand__completion_audit(runtime, record);
     if (fn != NULL) {
         errand__lock_none_held();
         fn(arg, &runtime->hand_completion);

@@ -27,8 +27,17 @@ errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task
                        : errand__key_operation(task->key, task->submissions++);
     record->extra->slot = record->slot;
     errand__order_draw(scheduler, record->extra, key, record->kind);
-    errand__audit_step(scheduler, ERRAND_STEP_SUBMIT, record->kind, key,
-                       record->extra->due, errand__record_name(record));
+    record->extra->label_hash = errand__label_hash(errand__record_name(record));
+    errand__audit_event(scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_SUBMIT,
+                            .detail = record->kind,
+                            .key = key,
+                            .value = record->extra->due,
+                            .context = task == NULL ? 0 : task->key,
+                            .label = errand__record_name(record),
+                        },
+                        record->extra->label_hash);
 }
 
 void

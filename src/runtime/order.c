@@ -6,12 +6,6 @@
  * equal runs differ (D151). */
 #include "runtime/runtime.h"
 
-struct errand__digesters {
-    struct errand__digesters *next;
-    const errand_payload_type *type;
-    uint64_t (*digest)(const void *data, size_t size);
-};
-
 errand_status
 errand_order_latency(errand_runtime *runtime, uint32_t kind, uint64_t estimate_ns)
 {
@@ -30,7 +24,7 @@ errand_digest(const errand_runtime *runtime)
 {
     if (errand__runtime_check(runtime, __func__) != ERRAND_OK)
         return 0;
-    return runtime->scheduler.audit.mix;
+    return errand__seeded(runtime) ? runtime->scheduler.audit.mix : 0;
 }
 
 errand_status
@@ -40,8 +34,17 @@ errand_audit_note(errand_runtime *runtime, const char *label, const void *bytes,
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(label != NULL && (bytes != NULL || size == 0), ERRAND_EINVAL,
                        "label and bytes are needed");
-    errand__audit_step(&runtime->scheduler, ERRAND_STEP_NOTE, 0, 0,
-                       errand__mix_bytes(size, bytes, size), label);
+    if (!errand__audit_listens(&runtime->scheduler.audit))
+        return ERRAND_OK;
+    errand__record_note(runtime, label, bytes, size);
+    errand__audit_event(&runtime->scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_NOTE,
+                            .value = errand__mix_bytes(size, bytes, size),
+                            .context = size,
+                            .label = label,
+                        },
+                        errand__label_hash(label));
     return ERRAND_OK;
 }
 
@@ -49,23 +52,41 @@ errand_status
 errand_audit_payload(errand_runtime *runtime, const errand_payload_type *held_type,
                      uint64_t (*fn)(const void *data, size_t size))
 {
-    struct errand__digesters *digester;
+    errand__digesters *digester;
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(held_type != NULL && fn != NULL, ERRAND_EINVAL,
                        "held_type and fn are needed");
-    for (digester = runtime->digesters; digester != NULL; digester = digester->next) {
-        if (digester->type == held_type) {
-            digester->digest = fn;
-            return ERRAND_OK;
-        }
-    }
-    digester = errand__mem_alloc(runtime->allocator, sizeof *digester);
+    digester = errand__digester_need(runtime, held_type);
     if (digester == NULL)
         return ERRAND_ENOMEM;
-    *digester = (struct errand__digesters){runtime->digesters, held_type, fn};
-    runtime->digesters = digester;
+    digester->digest = fn;
     return ERRAND_OK;
+}
+
+errand__digesters *
+errand__digester_find(const errand_runtime *runtime, const errand_payload_type *type)
+{
+    errand__digesters *digester = runtime->digesters;
+
+    while (digester != NULL && digester->type != type)
+        digester = digester->next;
+    return digester;
+}
+
+errand__digesters *
+errand__digester_need(errand_runtime *runtime, const errand_payload_type *type)
+{
+    errand__digesters *digester = errand__digester_find(runtime, type);
+
+    if (digester != NULL)
+        return digester;
+    digester = errand__mem_alloc(runtime->allocator, sizeof *digester);
+    if (digester == NULL)
+        return NULL;
+    *digester = (errand__digesters){.next = runtime->digesters, .type = type};
+    runtime->digesters = digester;
+    return digester;
 }
 
 errand_status
@@ -100,34 +121,71 @@ errand__order_fini(errand_runtime *runtime)
 
 /* ---- steps of operations -------------------------------------------------------------------- */
 
+/* The host's own hash, else that of what the type's codec writes. */
 static uint64_t
 payload_digest(const errand_runtime *runtime, const errand_payload *payload)
 {
-    const struct errand__digesters *digester = runtime->digesters;
+    const errand__digesters *digester;
+    uint64_t digest = 0;
+    bool kept;
 
     if (payload->data == NULL || payload->held_type == NULL)
         return 0;
-    for (; digester != NULL; digester = digester->next) {
-        if (digester->type == payload->held_type)
-            return digester->digest(payload->data, payload->size);
-    }
-    return 0;
+    digester = errand__digester_find(runtime, payload->held_type);
+    if (digester == NULL)
+        return 0;
+    if (digester->digest != NULL)
+        return digester->digest(payload->data, payload->size);
+    if (!errand__sink_encode(digester->codec, payload->data, payload->size, NULL, &digest,
+                             &kept))
+        return 0;
+    return digest;
+}
+
+void
+errand__submit_audit(errand_runtime *runtime, errand__record *record, errand_task *task)
+{
+    const char *name = errand__record_name(record);
+
+    if (task == NULL)
+        task = runtime->scheduler.running;
+    errand__audit_event(&runtime->scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_SUBMIT,
+                            .detail = record->kind,
+                            .key = record->operation,
+                            .context = task == NULL ? 0 : task->key,
+                            .label = name,
+                        },
+                        errand__label_hash(name));
 }
 
 void
 errand__completion_audit(errand_runtime *runtime, errand__record *record)
 {
-    const errand__audit *audit = &runtime->scheduler.audit;
     const errand_completion *completion = &runtime->hand_completion;
-    uint64_t value;
+    errand_log_completion image;
+    bool seeded = errand__seeded(runtime);
+    uint32_t flags = completion->flags;
+    uint64_t value, digest = payload_digest(runtime, &completion->payload);
 
-    if (!audit->seeded && audit->trace == NULL)
-        return;
-    value = errand__mix_words((uint64_t)completion->code << 32 | completion->flags,
+    if (record->resume == NULL && record->wait_state == ERRAND__WAIT_ENDED)
+        flags |= ERRAND_LATE;
+    value = errand__mix_words((uint64_t)completion->code << 32 | flags,
                               (uint32_t)completion->job_code, completion->payload.size,
-                              payload_digest(runtime, &completion->payload));
-    errand__audit_step(&runtime->scheduler, ERRAND_STEP_COMPLETION,
-                       (uint32_t)completion->outcome,
-                       record->extra != NULL ? record->extra->key : record->operation,
-                       value, completion->operation);
+                              digest);
+    if (runtime->config.held_recorder != NULL) {
+        errand__record_completion(runtime, record, digest, &image);
+        image.flags = flags;
+    }
+    errand__audit_event(&runtime->scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_COMPLETION,
+                            .detail = (uint32_t)completion->outcome,
+                            .key = seeded ? record->extra->key : record->operation,
+                            .value = value,
+                            .label = completion->operation,
+                        },
+                        seeded ? record->extra->label_hash
+                               : errand__label_hash(completion->operation));
 }

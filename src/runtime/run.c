@@ -54,7 +54,7 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
         return ERRAND_EUNKNOWN;
     while (status == ERRAND_OK && !has_ended(runtime, id)) {
         if (errand__runtime_time(runtime) >= deadline_ns)
-            return ERRAND_ETIMEOUT;
+            return runtime->run_status = ERRAND_ETIMEOUT;
         errand__turn_init(&turn, NULL);
         turn.stop = id;
         turn.until = deadline_ns;
@@ -62,7 +62,7 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
         if (turn.done.kind != ERRAND_TURN_PROGRESS)
             status = wait_for_more(runtime, &turn.done, deadline_ns);
     }
-    return status;
+    return runtime->run_status = status;
 }
 
 /* ---- the text of a stall ------------------------------------------------------------------------ */

@@ -50,6 +50,8 @@ config_check(const errand_runtime_config *config)
                            (config->held_allocator->alloc != NULL &&
                             config->held_allocator->free != NULL),
                        ERRAND_EINVAL, "the allocator needs alloc and free");
+    ERRAND_REQUIRE_ARG(config->held_recorder == NULL || !config->held_recorder->begun,
+                       ERRAND_EINVAL, "the recorder has a runtime; open another one");
     return ERRAND_OK;
 }
 
@@ -100,6 +102,7 @@ runtime_init(errand_runtime *runtime)
     errand__heap_init(&runtime->deadlines, NULL);
     errand__scheduler_init(&runtime->scheduler, &runtime->config, runtime->allocator,
                            &runtime->registrar, &errand__tasks_outside, runtime);
+    errand__record_begin(runtime);
     atomic_store_explicit(&runtime->owner, errand__thread_self(), memory_order_release);
 }
 

@@ -3,6 +3,7 @@
 #define ERRAND_RUNTIME_H
 /* runtime: the whole.  Create, submit (draws and admits), waits, drain, drive, cancel, cleanup,
  * shutdown.  Owner thread only, but for snapshot and what inbox handles offer. */
+#include "recording/recording.h"
 #include "scheduler/scheduler.h"
 #include "workers/workers.h"
 
@@ -106,8 +107,22 @@ struct errand_runtime {
     errand__cell own;   /* settled by the owner on no lease's behalf */
     bool foreign_input; /* seeded and something came from another thread */
     char foreign_text[96];
-    struct errand__digesters *digesters; /* errand_audit_payload */
+    struct errand__digesters *digesters; /* errand_audit_payload, errand_record_codec */
+    /* What goes into the log with the next step, beside it; see record.c. */
+    const errand_log_completion *record_completion;
+    const void *record_bytes;
+    size_t record_size;
+    errand_status run_status; /* of the last errand_run */
 };
+
+/* What is known of a payload type. */
+typedef struct errand__digesters {
+    struct errand__digesters *next;
+    const errand_payload_type *type;
+    uint64_t (*digest)(const void *data, size_t size); /* or NULL */
+    const errand_payload_codec *codec;                 /* or NULL */
+    const char *codec_name;
+} errand__digesters;
 
 static inline void
 errand__leak_count(errand_runtime *runtime, unsigned leaked)
@@ -242,8 +257,11 @@ void errand__fd_update(errand_runtime *runtime);
 void errand__fd_news(errand_runtime *runtime);
 /* Sleeps until something comes, whatever the clock says (a test clock stands still meanwhile). */
 void errand__park_news(errand_runtime *runtime);
-/* One audit step for the completion in hand (order_runtime.c). */
+/* One audit step for the completion in hand, which nobody has been told of yet; in arrival order
+ * for a submission (order.c). */
 void errand__completion_audit(errand_runtime *runtime, errand__record *record);
+void errand__submit_audit(errand_runtime *runtime, errand__record *record,
+                          errand_task *task);
 /* One completion, of a record that is not in the chain any more. */
 void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
@@ -291,6 +309,21 @@ void errand__order_advance(errand_runtime *runtime, uint64_t limit);
 extern const errand__outside errand__tasks_outside; /* tasks.c */
 
 void errand__order_fini(errand_runtime *runtime); /* digesters */
+/* What is known of the type, or NULL; need: made if it is not there, NULL = no memory. */
+errand__digesters *errand__digester_find(const errand_runtime *runtime,
+                                         const errand_payload_type *type);
+errand__digesters *errand__digester_need(errand_runtime *runtime,
+                                         const errand_payload_type *type);
+
+/* record.c: the recorder of config.held_recorder hears of each step. */
+void errand__record_begin(errand_runtime *runtime);
+/* The completion in hand; digest: of its payload, as the audit takes it. */
+void errand__record_completion(errand_runtime *runtime, const errand__record *record,
+                               uint64_t digest, errand_log_completion *out_image);
+/* A note's bytes, for the next step; the redaction hook may keep them out. */
+void errand__record_note(errand_runtime *runtime, const char *label, const void *bytes,
+                         size_t size);
+void errand__record_end(errand_runtime *runtime, bool clean);
 /* accounts.c, park.c */
 void errand__runtime_account(const errand_runtime *runtime, errand_snapshot *out);
 uint64_t errand__next_deadline(const errand_runtime *runtime);

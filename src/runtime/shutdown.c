@@ -414,6 +414,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     report.running = report.undeliverable;
     report.clean = is_clean(&report);
     errand__block_close_account(runtime->block, outstanding);
+    errand__record_end(runtime, report.clean);
     free_all(runtime);
     if (out_report != NULL)
         *out_report = report;

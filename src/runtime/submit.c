@@ -129,9 +129,8 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     if (errand__seeded(runtime)) {
         errand__order_queue(runtime, record, task);
     } else {
-        if (runtime->scheduler.audit.trace != NULL)
-            errand__audit_step(&runtime->scheduler, ERRAND_STEP_SUBMIT, record->kind,
-                               record->operation, 0, errand__record_name(record));
+        if (errand__audit_listens(&runtime->scheduler.audit))
+            errand__submit_audit(runtime, record, task);
         record->owner_flags |= ERRAND__OWN_HANDED;
         hand_over(runtime, lease, record, generation);
     }

@@ -175,9 +175,16 @@ errand_task_random(errand_task *task)
     if (enter_own(task, __func__, &runtime) != ERRAND_OK)
         return 0;
     draw = errand__random_draw(runtime->scheduler.seed, ERRAND__STREAM_APPLICATION,
-                               task->key, task->draws++);
-    errand__audit_step(&runtime->scheduler, ERRAND_STEP_DRAW, 0, task->key, draw,
-                       task->label);
+                               task->key, task->draws);
+    errand__audit_event(&runtime->scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_DRAW,
+                            .key = task->key,
+                            .value = draw,
+                            .context = task->draws++,
+                            .label = task->label,
+                        },
+                        task->label_hash);
     return draw;
 }
 

@@ -34,6 +34,7 @@ errand__wait_begin(errand_runtime *runtime, errand__record *record,
     resume->wait_id = record->wait_id;
     resume->generation = record->generation;
     resume->ready.key = record->wait_id;
+    resume->ready.name = resume->task != NULL ? resume->task->key : record->wait_id;
     resume->ready.visit =
         resume->task != NULL ? errand__task_resume_visit : errand__resume_visit;
     record->resume = resume;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: what happened, as one number and as a call per step.
  *
- * A step is 48 bytes, each field written out low byte first, so that neither padding nor the
+ * A step is 64 bytes, each field written out low byte first, so that neither padding nor the
  * machine's byte order gets in; the label goes in as a hash of its own, so ("a", "bc") and
  * ("ab", "c") differ (D42).  The digest of the steps before is the key of the next hash, so it
- * also tells their order.  It is kept in seeded orders only: in arrival it would say nothing. */
-#include <string.h>
+ * also tells their order.  It is kept in seeded orders, and where a recorder listens; in arrival
+ * order it would say nothing, so nobody is told it there.
+ *
+ * A step of a task's run has a hash of what was ready beside it: of two runs that differ it tells
+ * whether the same set was ready and another task was chosen, or whether somebody was woken that
+ * was not in the other. */
 #include "scheduler/scheduler.h"
-
-enum { STEP_BYTES = 48 };
 
 /* Written out, so that compilers make one store of it where the machine's order is the same. */
 static inline void
@@ -25,41 +27,70 @@ write_word(unsigned char *out, uint64_t word)
 }
 
 static void
-fold(errand__audit *audit, const errand_step *step)
+write_step(unsigned char *bytes, const errand_step *step, uint64_t label_hash)
 {
-    unsigned char bytes[STEP_BYTES];
-    uint64_t label =
-        step->label == NULL ? 0 : errand__mix_bytes(1, step->label, strlen(step->label));
-
     write_word(bytes, step->step);
     write_word(bytes + 8, step->time_ns);
     write_word(bytes + 16, (uint64_t)step->kind << 32 | step->detail);
     write_word(bytes + 24, step->key);
     write_word(bytes + 32, step->value);
-    write_word(bytes + 40, label);
-    audit->mix = errand__mix_bytes(audit->mix, bytes, sizeof bytes);
+    write_word(bytes + 40, label_hash);
+    write_word(bytes + 48, step->chosen);
+    write_word(bytes + 56, step->context);
+}
+
+void
+errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
+                    uint64_t label_hash)
+{
+    errand__audit *audit = &scheduler->audit;
+    unsigned char bytes[ERRAND__AUDIT_BYTES];
+    errand_step step = *event;
+
+    if (!errand__audit_listens(audit))
+        return;
+    step.step = ++audit->steps;
+    step.time_ns = scheduler->now;
+    if (audit->seeded || audit->record != NULL) {
+        write_step(bytes, &step, label_hash);
+        audit->mix = errand__mix_bytes(audit->mix, bytes, sizeof bytes);
+    }
+    if (audit->record != NULL)
+        audit->record(audit->record_arg, &step, bytes, label_hash);
+    if (audit->trace != NULL)
+        audit->trace(audit->trace_arg, &step);
 }
 
 void
 errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind, uint32_t detail,
                    uint64_t key, uint64_t value, const char *label)
 {
-    errand__audit *audit = &scheduler->audit;
-    errand_step step;
-
-    if (!audit->seeded && audit->trace == NULL)
-        return;
-    step = (errand_step){
-        .step = ++audit->steps,
-        .time_ns = scheduler->now,
+    const errand_step step = {
         .kind = kind,
         .detail = detail,
         .key = key,
         .value = value,
         .label = label,
     };
-    if (audit->seeded)
-        fold(audit, &step);
-    if (audit->trace != NULL)
-        audit->trace(audit->trace_arg, &step);
+
+    if (errand__audit_listens(&scheduler->audit))
+        errand__audit_event(scheduler, &step, errand__label_hash(label));
+}
+
+const char *
+errand_step_name(errand_step_kind kind)
+{
+    static const char *const names[] = {
+        [ERRAND_STEP_SUBMIT] = "submit",   [ERRAND_STEP_COMPLETION] = "completion",
+        [ERRAND_STEP_TASK] = "task",       [ERRAND_STEP_SPAWN] = "spawn",
+        [ERRAND_STEP_END] = "end",         [ERRAND_STEP_TIMER] = "timer",
+        [ERRAND_STEP_CANCEL] = "cancel",   [ERRAND_STEP_DRAW] = "draw",
+        [ERRAND_STEP_COMMAND] = "command", [ERRAND_STEP_NOTE] = "note",
+        [ERRAND_STEP_TIME] = "time",
+    };
+    size_t number = (size_t)kind;
+
+    if (number >= sizeof names / sizeof names[0] || names[number] == NULL)
+        return "unknown";
+    return names[number];
 }

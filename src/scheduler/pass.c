@@ -20,6 +20,21 @@ errand__ready_append(errand__scheduler *scheduler, errand__ready *ready)
     errand__list_append(&scheduler->ready, &ready->link);
 }
 
+/* The same for the same set, in whatever order it lies. */
+static uint64_t
+hash_of(const errand__link *head)
+{
+    uint64_t sum = 0;
+
+    for (const errand__link *link = head->next; link != head; link = link->next) {
+        uint64_t name = ERRAND__CONTAINER(link, const errand__ready, link)->name;
+
+        sum += errand__key_operation(name, 0); /* a sum of keys would take any two for
+                                                * any other two of that sum */
+    }
+    return sum;
+}
+
 void
 errand__pass_begin(errand__scheduler *scheduler)
 {
@@ -29,6 +44,8 @@ errand__pass_begin(errand__scheduler *scheduler)
     scheduler->passes++;
     if (errand__list_empty(head))
         return;
+    if (errand__audit_listens(&scheduler->audit))
+        scheduler->audit.ready = hash_of(head);
     scheduler->pass = *head;
     scheduler->pass.next->previous = scheduler->pass.previous->next = &scheduler->pass;
     errand__list_init(head);

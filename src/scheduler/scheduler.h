@@ -36,7 +36,8 @@ bool errand__timers_fire(errand__scheduler *scheduler, uint64_t until,
 /* ---- ready items (pass.c): what one visit of a turn runs ------------------------------------- */
 typedef struct errand__ready {
     errand__link link;
-    uint64_t key; /* seeded orders: its place in the pass, drawn when the pass begins */
+    uint64_t key;  /* seeded orders: its place in the pass, drawn when the pass begins */
+    uint64_t name; /* whose visit it is: the key of a task or operation */
     void (*visit)(struct errand__ready *ready, void *context);
 } errand__ready;
 void errand__ready_append(errand__scheduler *scheduler, errand__ready *ready);
@@ -46,15 +47,30 @@ void errand__pass_begin(errand__scheduler *scheduler);
 errand__ready *errand__pass_next(errand__scheduler *scheduler);
 
 /* ---- audit (audit.c) ----------------------------------------------------------------------------- */
+#define ERRAND__AUDIT_BYTES 64 /* of a step, as it is hashed */
 typedef struct errand__audit {
     bool seeded;
     uint64_t mix, steps;
+    uint64_t ready; /* hash of what was ready when the pass was taken */
     errand_trace_fn *trace;
     void *trace_arg;
+    /* A recorder hears of each step: with its bytes and its label's hash. */
+    void (*record)(void *arg, const errand_step *step, const unsigned char *bytes,
+                   uint64_t label_hash);
+    void *record_arg;
 } errand__audit;
-/* One step: folded into the digest in seeded orders, handed to the trace in all. */
+static inline bool
+errand__audit_listens(const errand__audit *audit)
+{
+    return audit->seeded || audit->trace != NULL || audit->record != NULL;
+}
+/* One step: folded into the digest in seeded orders, handed to trace and recorder in all. */
 void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
                         uint32_t detail, uint64_t key, uint64_t value, const char *label);
+/* The same, with what it hangs on, and the label's hash known already (errand__label_hash).
+ * step: all but its number and time are the caller's. */
+void errand__audit_event(errand__scheduler *scheduler, const errand_step *step,
+                         uint64_t label_hash);
 
 /* ---- draws (order.c) ------------------------------------------------------------------------------ */
 typedef struct errand__latency {
@@ -148,6 +164,7 @@ struct errand_task {
     bool ending;      /* its end was decided */
     bool finished;    /* ended: only holds keep the record */
     char label[ERRAND__LABEL_MAX];
+    uint64_t label_hash;
     errand_task *next_free;
 };
 

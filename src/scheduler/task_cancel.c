@@ -91,8 +91,15 @@ request(errand_task *task, errand_reason reason)
     if (task->ending || task->reason != ERRAND_REASON_NONE)
         return; /* the first reason wins */
     task->reason = (uint8_t)reason;
-    errand__audit_step(scheduler, ERRAND_STEP_CANCEL, (uint32_t)reason, task->key,
-                       task->number, task->label);
+    errand__audit_event(scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_CANCEL,
+                            .detail = (uint32_t)reason,
+                            .key = task->key,
+                            .value = task->number,
+                            .label = task->label,
+                        },
+                        task->label_hash);
     errand__list_append(&scheduler->cancelling, &task->work);
 }
 

@@ -151,8 +151,15 @@ finish(errand_task *task)
     task->fn = NULL;
     task->trace = NULL;
     scheduler->live--;
-    errand__audit_step(scheduler, ERRAND_STEP_END, task->end, task->key, task->number,
-                       task->label);
+    errand__audit_event(scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_END,
+                            .detail = task->end,
+                            .key = task->key,
+                            .value = task->number,
+                            .label = task->label,
+                        },
+                        task->label_hash);
     while (!errand__list_empty(&task->joiners)) {
         errand__join *join = ERRAND__CONTAINER(task->joiners.next, errand__join, link);
 

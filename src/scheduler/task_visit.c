@@ -46,8 +46,16 @@ errand__task_enter(errand_task *task, const errand_task_news *news)
     task->phase = ERRAND_TASK_RUNNING;
     task->why = 0;
     scheduler->running = task;
-    errand__audit_step(scheduler, ERRAND_STEP_TASK, (uint32_t)news->why, task->key,
-                       task->number, task->label);
+    errand__audit_event(scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_TASK,
+                            .detail = (uint32_t)news->why,
+                            .key = task->key,
+                            .value = task->number,
+                            .context = scheduler->audit.ready,
+                            .label = task->label,
+                        },
+                        task->label_hash);
     answer = task->fn(task, task->state, news);
     scheduler->running = NULL;
     answered(task, answer);

@@ -46,6 +46,7 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
     write_label(task, spec->label == NULL ? "task" : spec->label);
     task->key = errand__key_child(parent == NULL ? root_key : parent->key, task->label,
                                   (*spawns)++);
+    task->label_hash = errand__label_hash(task->label);
     task->fn = spec->fn;
     task->state = spec->state;
     task->on_end = spec->held_on_end;
@@ -61,8 +62,16 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
     task->phase = ERRAND_TASK_READY;
     task->why = ERRAND_WHY_START;
     task->ready.visit = errand__task_visit;
-    errand__audit_step(scheduler, ERRAND_STEP_SPAWN, 0, task->key, task->number,
-                       task->label);
+    task->ready.name = task->key;
+    errand__audit_event(scheduler,
+                        &(errand_step){
+                            .kind = ERRAND_STEP_SPAWN,
+                            .key = task->key,
+                            .value = task->number,
+                            .context = parent == NULL ? 0 : parent->key,
+                            .label = task->label,
+                        },
+                        task->label_hash);
     errand__ready_append(scheduler, &task->ready);
     *out_task = task;
     return ERRAND_OK;

@@ -10,6 +10,7 @@
 #include "errand/executor.h"
 #include "errand/operations.h"
 #include "errand/order.h"
+#include "errand/record.h"
 #include "errand/task.h"
 #include "errand/testing.h"
 #include "group.h"
@@ -97,7 +98,8 @@ typedef struct public_call {
 } public_call;
 
 /* Of errand.h's runtime; of everything else outside of jobs; of jobs, news and tasks. */
-extern const public_call runtime_calls[], other_calls[], inside_calls[];
-extern const size_t runtime_call_count, other_call_count, inside_call_count;
+extern const public_call runtime_calls[], other_calls[], record_calls[], inside_calls[];
+extern const size_t runtime_call_count, other_call_count, record_call_count,
+    inside_call_count;
 
 #endif

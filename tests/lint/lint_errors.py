@@ -36,6 +36,8 @@ EXEMPT = {
     "errand_dispatch_drop": "false for a dispatch that is used up",
     "errand_operation_code_name": "takes any number",
     "errand_file_kind_name": "takes any number",
+    "errand_step_name": "takes any number", "errand_log_close": "NULL-safe",
+    "errand_log_header_of": "NULL for NULL",
 }
 # Said in a function's comment of something else, or out of reach.
 NOT_SHOWN = {

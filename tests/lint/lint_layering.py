@@ -7,12 +7,13 @@ import tree
 
 BELOW = {
     "core": [],
+    "recording": ["core"],
     "registrar": ["core"],
     "inbox": ["registrar", "core"],  # its nodes are parts of records
     "dispatch": ["registrar", "inbox", "core"],
     "workers": ["dispatch", "core"],
     "scheduler": ["inbox", "registrar", "core"],
-    "runtime": ["scheduler", "workers", "dispatch", "inbox", "registrar", "core"],
+    "runtime": ["scheduler", "workers", "dispatch", "inbox", "registrar", "recording", "core"],
     "operations": ["core"],
     "durable": ["core"],
     "world": ["core"],
