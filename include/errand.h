@@ -73,7 +73,9 @@ enum {
     /* Seeded orders: other threads' posts answer EREPRODUCE and do not mark the run. */
     ERRAND_RUNTIME_REFUSE_FOREIGN = 1,
     /* The clock moves only by errand_testing_clock; times are read from it, as if exact. */
-    ERRAND_RUNTIME_TEST_CLOCK = 2
+    ERRAND_RUNTIME_TEST_CLOCK = 2,
+    /* Roots fail by the first failure below them, unless they say else (errand/tree.h). */
+    ERRAND_RUNTIME_PROPAGATE = 4
 };
 
 struct errand_completion;

@@ -42,9 +42,14 @@ typedef struct errand_task_news {
 
 typedef errand_task_answer
 errand_task_fn(errand_task *task, void *state, const errand_task_news *news);
+/* errand_task_spec.flags, of roots; the default is the runtime's (errand/tree.h). */
+enum {
+    ERRAND_TASK_PROPAGATE = 1, /* the first failure below it makes it fail */
+    ERRAND_TASK_CATCH = 2      /* failures below it are for those who hold them */
+};
 typedef struct errand_task_spec {
     uint32_t struct_size;
-    uint32_t flags;    /* none yet; must be 0 */
+    uint32_t flags;
     const char *label; /* copied, at most 63 bytes; part of the key; NULL = "task" */
     errand_task_fn *fn;
     void *state;

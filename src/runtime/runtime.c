@@ -32,7 +32,8 @@ errand__runtime_check(const errand_runtime *runtime, const char *function)
 static errand_status
 config_check(const errand_runtime_config *config)
 {
-    const uint32_t known = ERRAND_RUNTIME_REFUSE_FOREIGN | ERRAND_RUNTIME_TEST_CLOCK;
+    const uint32_t known = ERRAND_RUNTIME_REFUSE_FOREIGN | ERRAND_RUNTIME_TEST_CLOCK |
+                           ERRAND_RUNTIME_PROPAGATE;
 
     ERRAND_REQUIRE_ARG(config->struct_size == sizeof *config, ERRAND_EINVAL,
                        "config->struct_size must be sizeof(errand_runtime_config)");

@@ -361,9 +361,18 @@ void errand__interrupt_take(errand_runtime *runtime);
 uint64_t
 errand__timer_next(const errand_runtime *runtime); /* operations' deadlines too */
 
-/* ---- tasks.c, task_waits.c ------------------------------------------------------------------------------ */
+/* ---- tree.c, tasks.c, task_waits.c ------------------------------------------------------------------------------ */
 /* Goes on with cancels and ends that a longjmp cut short. */
 void errand__tasks_resume_work(errand_runtime *runtime);
+/* The record of a name, ended and held ones too: OK, EINVAL, EFOREIGN or EUNKNOWN. */
+errand_status errand__task_named(errand_runtime *runtime, const errand_task_id *id,
+                                 const char *function, errand_task **out_task);
+/* OK, EINVAL or ECLOSED, misuse reported. */
+errand_status errand__task_spec_check(const errand_runtime *runtime,
+                                      const errand_task_spec *spec, const char *function);
+/* Is this the running task, in its function?  OK or a status, misuse reported. */
+errand_status errand__task_enter_own(const errand_task *task, const char *function,
+                                     errand_runtime **out_runtime);
 /* May this task wait now?  The first thing that every wait of a task asks. */
 errand_status errand__task_enter_wait(const errand_task *task, const char *function,
                                       errand_runtime **out_runtime);

@@ -8,4 +8,5 @@ errand_sources(
     run.c
     task_resume.c
     task_waits.c
-    tasks.c)
+    tasks.c
+    tree.c)

@@ -6,9 +6,6 @@
  * the task is readied at once. */
 #include "runtime/runtime.h"
 
-static errand_status enter_own(const errand_task *task, const char *function,
-                               errand_runtime **out_runtime);
-
 errand_status
 errand__task_enter_wait(const errand_task *task, const char *function,
                         errand_runtime **out_runtime)
@@ -121,7 +118,7 @@ errand_status
 errand_task_shield(errand_task *task, uint64_t until_ns)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status == ERRAND_OK)
         errand__task_shield_enter(task, until_ns);
@@ -132,7 +129,7 @@ errand_status
 errand_task_unshield(errand_task *task)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
         return status;
@@ -145,7 +142,7 @@ errand_status
 errand_task_defer(errand_task *task, void (*fn)(void *arg), void *arg)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
         return status;
@@ -157,7 +154,7 @@ errand_status
 errand_task_undefer(errand_task *task)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
         return status;
@@ -172,7 +169,7 @@ errand_task_random(errand_task *task)
     errand_runtime *runtime = NULL;
     uint64_t draw;
 
-    if (enter_own(task, __func__, &runtime) != ERRAND_OK)
+    if (errand__task_enter_own(task, __func__, &runtime) != ERRAND_OK)
         return 0;
     draw = errand__random_draw(runtime->scheduler.seed, ERRAND__STREAM_APPLICATION,
                                task->key, task->draws);
@@ -206,8 +203,9 @@ errand_task_runtime(const errand_task *task)
     return task == NULL ? NULL : task->scheduler->context;
 }
 
-static errand_status
-enter_own(const errand_task *task, const char *function, errand_runtime **out_runtime)
+errand_status
+errand__task_enter_own(const errand_task *task, const char *function,
+                       errand_runtime **out_runtime)
 {
     errand_status status;
 

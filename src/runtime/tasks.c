@@ -6,10 +6,9 @@
  * goes on from those lists. */
 #include "runtime/runtime.h"
 
-/* The record of a name, or NULL with a status. */
-static errand_status
-find(errand_runtime *runtime, const errand_task_id *id, const char *function,
-     errand_task **out_task)
+errand_status
+errand__task_named(errand_runtime *runtime, const errand_task_id *id,
+                   const char *function, errand_task **out_task)
 {
     if (id == NULL)
         return errand__misuse(ERRAND_EINVAL, function, "the id is NULL");
@@ -23,11 +22,31 @@ static errand_status
 find_living(errand_runtime *runtime, const errand_task_id *id, const char *function,
             errand_task **out_task)
 {
-    errand_status status = find(runtime, id, function, out_task);
+    errand_status status = errand__task_named(runtime, id, function, out_task);
 
     return status == ERRAND_OK && (*out_task)->phase == ERRAND_TASK_ENDED
                ? ERRAND_EUNKNOWN
                : status;
+}
+
+errand_status
+errand__task_spec_check(const errand_runtime *runtime, const errand_task_spec *spec,
+                        const char *function)
+{
+    const uint32_t known = ERRAND_TASK_PROPAGATE | ERRAND_TASK_CATCH;
+
+    if (spec == NULL)
+        return errand__misuse(ERRAND_EINVAL, function, "spec is NULL");
+    if (spec->struct_size != sizeof *spec || (spec->flags & ~known) != 0 ||
+        spec->flags == known)
+        return errand__misuse(
+            ERRAND_EINVAL, function,
+            "struct_size must be sizeof(errand_task_spec), flags one of errand/task.h");
+    if (spec->fn == NULL)
+        return errand__misuse(ERRAND_EINVAL, function, "spec->fn is NULL");
+    if (runtime->closing)
+        return errand__misuse(ERRAND_ECLOSED, function, "the runtime is being shut down");
+    return ERRAND_OK;
 }
 
 errand_status
@@ -38,18 +57,16 @@ errand_spawn(errand_runtime *runtime, const errand_task_id *parent,
     errand_status status;
 
     ERRAND__ENTER(runtime);
-    ERRAND_REQUIRE_ARG(spec != NULL, ERRAND_EINVAL, "spec is NULL");
-    ERRAND_REQUIRE_ARG(spec->struct_size == sizeof *spec && spec->flags == 0,
-                       ERRAND_EINVAL,
-                       "struct_size must be sizeof(errand_task_spec), flags 0");
-    ERRAND_REQUIRE_ARG(spec->fn != NULL, ERRAND_EINVAL, "spec->fn is NULL");
-    if (runtime->closing)
-        return errand__misuse(ERRAND_ECLOSED, __func__, "the runtime is being shut down");
+    status = errand__task_spec_check(runtime, spec, __func__);
+    if (status != ERRAND_OK)
+        return status;
+    ERRAND_REQUIRE_ARG(parent == NULL || spec->flags == 0, ERRAND_EINVAL,
+                       "only a root says what failures below it do");
     if (parent != NULL) {
-        status = find(runtime, parent, __func__, &above);
+        status = errand__task_named(runtime, parent, __func__, &above);
         if (status != ERRAND_OK && status != ERRAND_EUNKNOWN)
             return status;
-        if (above == NULL || above->ending ||
+        if (above == NULL || above->ending || above->node != ERRAND__NODE_TASK ||
             errand__task_reason(above) != ERRAND_REASON_NONE)
             return ERRAND_ECANCELLED;
     }
@@ -68,7 +85,7 @@ errand_task_hold(errand_runtime *runtime, const errand_task_id *id)
     errand_status status;
 
     ERRAND__ENTER(runtime);
-    status = find(runtime, id, __func__, &task);
+    status = errand__task_named(runtime, id, __func__, &task);
     if (status == ERRAND_OK)
         task->holds++;
     return status;
@@ -81,7 +98,7 @@ errand_task_let(errand_runtime *runtime, const errand_task_id *id)
     bool calling;
 
     if (errand__runtime_check(runtime, __func__) != ERRAND_OK ||
-        find(runtime, id, __func__, &task) != ERRAND_OK)
+        errand__task_named(runtime, id, __func__, &task) != ERRAND_OK)
         return;
     if (task->holds == 0) {
         (void)errand__misuse(ERRAND_EMISUSE, __func__, "the task is not held");
@@ -103,7 +120,7 @@ errand_task_state_read(errand_runtime *runtime, const errand_task_id *id,
     errand_status status;
 
     ERRAND__ENTER(runtime);
-    status = find(runtime, id, __func__, &task);
+    status = errand__task_named(runtime, id, __func__, &task);
     if (status != ERRAND_OK)
         return status;
     state = (errand_task_state)task->phase;

@@ -33,6 +33,7 @@ errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config
         .cycle = CYCLE_DEFAULT,
         .registrations = 1,
         .next_task = 1,
+        .propagates = (config->flags & ERRAND_RUNTIME_PROPAGATE) != 0,
         .audit = {.seeded = seeded, .mix = seeded ? DIGEST_START : 0},
     };
     errand__heap_init(&scheduler->timers, allocator);
@@ -51,6 +52,12 @@ void
 errand__scheduler_fini(errand__scheduler *scheduler)
 {
     ERRAND_ASSERT(scheduler->live == 0);
+    while (!errand__list_empty(&scheduler->all)) { /* held ones */
+        errand_task *task = ERRAND__CONTAINER(scheduler->all.next, errand_task, all);
+
+        task->holds = 0;
+        errand__task_release(task);
+    }
     for (size_t i = 0; i < ERRAND__TASK_CHUNKS; i++) {
         errand_task *chunk = scheduler->tasks.chunks[i];
 

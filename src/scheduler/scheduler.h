@@ -10,6 +10,7 @@
 #include "inbox/inbox.h"
 #include "errand/order.h"
 #include "errand/task.h"
+#include "errand/tree.h"
 
 typedef struct errand__scheduler errand__scheduler;
 
@@ -104,12 +105,30 @@ typedef enum errand__task_wait {
     ERRAND__TASK_WAIT_PARK = 4
 } errand__task_wait;
 
+/* What stands at a node of the tree.  All have records of one table, so that a name by value is
+ * recognised whatever it names. */
+typedef enum errand__node {
+    ERRAND__NODE_TASK = 0,
+    ERRAND__NODE_CONTEXT = 1, /* no task; spawn uses it up (context.c) */
+    ERRAND__NODE_WATCH = 2    /* joins one task and ends as it does (context.c) */
+} errand__node;
+/* Numbers of nodes that are no tasks have this bit, so that these shift none of a task's. */
+#define ERRAND__NODE_BIT (UINT64_C(1) << 63)
+
 typedef struct errand__join { /* one task that another waits for */
     errand__link link;        /* in the target's joiners, until it ended */
     errand_task *joiner;
     uint64_t target; /* its number */
     bool ended;
 } errand__join;
+
+typedef struct
+    errand__cause { /* why a task failed; counted, because watches and roots share it */
+    uint32_t holders;
+    int32_t code;
+    uint64_t task;
+    char message[sizeof((errand_failure *)0)->message];
+} errand__cause;
 
 typedef struct errand__task_defer {
     struct errand__task_defer *next; /* older */
@@ -136,9 +155,12 @@ struct errand_task {
     void (*on_end)(errand_runtime *runtime, errand_task_id id, void *state);
     void (*drop)(void *state);
     bool (*trace)(void *state, errand_visitor *visitor);
-    /* The tree.  Children in spawn order. */
-    errand_task *parent;
+    /* The tree.  Children in spawn order.  root: the topmost task on the way up, itself if there is
+     * none above; NULL of a context that has none. */
+    errand_task *parent, *root;
     errand__link children, sibling;
+    uint64_t contexts;    /* ordinal of those made below it */
+    errand__cause *cause; /* of its failure, or NULL */
     /* The wait. */
     uint64_t wait_id, generation; /* its key; an operation's is the record's */
     errand__join *joins, join_own;
@@ -163,6 +185,12 @@ struct errand_task {
     bool token;       /* errand_task_wake came before the park */
     bool ending;      /* its end was decided */
     bool finished;    /* ended: only holds keep the record */
+    bool spent;       /* a context: it had its task */
+    bool consumes;    /* a task: its end is that of the context above it (D55) */
+    bool propagates;  /* a root: the first failure below becomes its own (D70) */
+    bool doomed;      /* a root: it ends as failed at its next turn */
+    bool told_end;    /* a watch: what it watched has ended */
+    uint8_t node;     /* errand__node */
     char label[ERRAND__LABEL_MAX];
     uint64_t label_hash;
     errand_task *next_free;
@@ -211,8 +239,11 @@ struct errand__scheduler {
     errand__link roots;   /* errand_task.sibling */
     errand__link ending;  /* a stack: the first is being ended */
     errand__link cancelling;
-    size_t live; /* tasks that have not finished */
-    uint64_t root_spawns;
+    size_t live;                           /* tasks that have not finished */
+    uint64_t nodes;                        /* numbers of what is no task */
+    uint64_t spawned, undecided, contexts; /* errand_tree */
+    bool propagates;                       /* the default of roots */
+    uint64_t root_spawns, root_contexts;
     uint64_t next_task;
     errand_task *running; /* whose function is being called */
     bool busy_ending, busy_cancelling;
@@ -251,6 +282,10 @@ errand__time_add(uint64_t a, uint64_t b)
 errand_status errand__task_spawn(errand__scheduler *scheduler, errand_task *parent,
                                  uint64_t root_key, const errand_task_spec *spec,
                                  errand_task **out_task);
+/* A node that is no task; parent NULL = a root.  NULL = no memory.  Its key hangs on the parent's,
+ * its label and how many such nodes were made there. */
+errand_task *errand__node_make(errand__scheduler *scheduler, errand__node node,
+                               errand_task *parent, uint64_t root_key, const char *label);
 /* The record that has this name, ended and held ones too; NULL = none.  The runtime is the caller's
  * business. */
 errand_task *errand__task_find(const errand__scheduler *scheduler,
@@ -298,6 +333,25 @@ errand_status errand__task_defer_push(errand_task *task, void (*fn)(void *arg),
                                       void *arg);
 bool errand__task_defer_pop(
     errand_task *task); /* without calling it; false = there was none */
+
+/* context.c */
+/* Has something above it been aborted, or been cancelled outside a shield? */
+bool errand__context_dead(const errand_task *context);
+/* A watch of a task that has not finished.  NULL = no memory. */
+errand_task *errand__watch_make(errand_task *target);
+/* What a watch watched has ended. */
+void errand__watch_told(errand_task *watch, const errand_task *target);
+
+/* failure.c */
+/* False = no memory; the old one is gone then. */
+bool errand__cause_write(errand_task *task, int32_t code, const char *format,
+                         va_list arguments);
+void errand__cause_share(errand_task *task, const errand_task *from);
+void errand__cause_forget(errand_task *task);
+/* Of a task that failed. */
+void errand__cause_read(const errand_task *task, errand_failure *out_failure);
+/* It has failed: its root is doomed, if that propagates. */
+void errand__failure_rise(errand_task *task);
 
 /* task_cancel.c */
 /* Marks the task and all below; what has to be torn down is queued for cancels_run. */

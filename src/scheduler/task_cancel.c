@@ -19,8 +19,10 @@ static void guard_until(errand_task *task, uint64_t deadline);
 void
 errand__task_cancel(errand_task *task, errand_reason reason)
 {
-    for (errand_task *below = task; below != NULL;
-         below = errand__task_following(below, task))
+    errand_task *top = task->consumes ? task->parent : task; /* what ends with it (D55) */
+
+    for (errand_task *below = top; below != NULL;
+         below = errand__task_following(below, top))
         request(below, reason);
 }
 
@@ -88,7 +90,8 @@ request(errand_task *task, errand_reason reason)
 {
     errand__scheduler *scheduler = task->scheduler;
 
-    if (task->ending || task->reason != ERRAND_REASON_NONE)
+    if (task->node != ERRAND__NODE_TASK || task->ending ||
+        task->reason != ERRAND_REASON_NONE)
         return; /* the first reason wins */
     task->reason = (uint8_t)reason;
     errand__audit_event(scheduler,

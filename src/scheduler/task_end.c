@@ -20,19 +20,20 @@ static void finish(errand_task *task);
 void
 errand__task_end(errand_task *task, errand_task_end end)
 {
-    errand_task *below;
+    errand_task *top = task->consumes ? task->parent : task, *below;
 
     if (task->ending)
         return;
     if (end != ERRAND_END_ABORTED && task->reason != ERRAND_REASON_NONE)
         end = ERRAND_END_CANCELLED; /* whatever its function answered (O40) */
     mark(task, end);
-    for (below = errand__task_following(task, task); below != NULL;
-         below = errand__task_following(below, task)) {
+    if (end == ERRAND_END_FAILED)
+        errand__failure_rise(task);
+    for (below = top; below != NULL; below = errand__task_following(below, top)) {
         if (!below->ending)
             mark(below, ERRAND_END_ABORTED);
     }
-    errand__list_prepend(&task->scheduler->ending, &task->work);
+    errand__list_prepend(&task->scheduler->ending, &top->work);
 }
 
 void
@@ -90,6 +91,8 @@ mark(errand_task *task, errand_task_end end)
 
     task->ending = true;
     task->end = (uint8_t)end;
+    if (task->node == ERRAND__NODE_TASK)
+        scheduler->undecided--;
     if (scheduler->running != task)
         task->phase = ERRAND_TASK_ENDED;
     errand__task_wait_clear(task);
@@ -139,17 +142,16 @@ step(errand__scheduler *scheduler, errand_task *task)
     }
 }
 
+/* What it is to the scheduler's accounts. */
 static void
-finish(errand_task *task)
+count_out(errand_task *task)
 {
     errand__scheduler *scheduler = task->scheduler;
 
-    errand__list_unlink(&task->work);
-    errand__list_unlink(&task->sibling);
-    task->parent = NULL;
-    task->finished = true;
-    task->fn = NULL;
-    task->trace = NULL;
+    if (task->node == ERRAND__NODE_CONTEXT)
+        scheduler->contexts--;
+    if (task->node != ERRAND__NODE_TASK)
+        return;
     scheduler->live--;
     errand__audit_event(scheduler,
                         &(errand_step){
@@ -160,12 +162,26 @@ finish(errand_task *task)
                             .label = task->label,
                         },
                         task->label_hash);
+}
+
+static void
+finish(errand_task *task)
+{
+    errand__list_unlink(&task->work);
+    errand__list_unlink(&task->sibling);
+    task->parent = task->root = NULL;
+    task->finished = true;
+    task->fn = NULL;
+    task->trace = NULL;
+    count_out(task);
     while (!errand__list_empty(&task->joiners)) {
         errand__join *join = ERRAND__CONTAINER(task->joiners.next, errand__join, link);
 
         errand__list_unlink(&join->link);
         join->ended = true;
-        if (join->joiner->wait == ERRAND__TASK_WAIT_JOIN)
+        if (join->joiner->node == ERRAND__NODE_WATCH)
+            errand__watch_told(join->joiner, task);
+        else if (join->joiner->wait == ERRAND__TASK_WAIT_JOIN)
             errand__task_ready(join->joiner, ERRAND_WHY_JOINED);
     }
     errand__task_release(task);

@@ -38,6 +38,11 @@ errand__task_enter(errand_task *task, const errand_task_news *news)
     errand_task_answer answer;
 
     ERRAND_ASSERT(scheduler->running == NULL && !task->ending);
+    if (task->doomed) { /* by a failure below it, whose cause it has (D70) */
+        errand__task_end(task, ERRAND_END_FAILED);
+        errand__endings_run(scheduler);
+        return;
+    }
     if (must_tell(task)) { /* in place of what it was readied for (O39) */
         told.reason = errand__task_reason(task);
         task->told = true;
@@ -90,6 +95,8 @@ answered(errand_task *task, errand_task_answer answer)
         (void)errand__misuse(
             ERRAND_EMISUSE, __func__,
             "a task answered ERRAND_TASK_WAIT without a wait; it failed");
+    if (answer == ERRAND_TASK_DONE)
+        errand__cause_forget(task); /* it thought better of it */
     errand__task_end(task,
                      answer == ERRAND_TASK_DONE ? ERRAND_END_DONE : ERRAND_END_FAILED);
     errand__endings_run(scheduler);

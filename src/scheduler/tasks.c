@@ -14,6 +14,8 @@
 #include "scheduler/scheduler.h"
 
 static errand_task *take_record(errand__scheduler *scheduler);
+static void join_tree(errand_task *task, errand__scheduler *scheduler,
+                      errand_task *parent);
 static uint32_t chunk_of(uint32_t slot, uint32_t *out_place);
 
 static void
@@ -41,7 +43,7 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
     task = take_record(scheduler);
     if (task == NULL)
         return ERRAND_ENOMEM;
-    task->scheduler = scheduler;
+    join_tree(task, scheduler, parent);
     errand__counter_take(&scheduler->next_task, &task->number);
     write_label(task, spec->label == NULL ? "task" : spec->label);
     task->key = errand__key_child(parent == NULL ? root_key : parent->key, task->label,
@@ -52,13 +54,15 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
     task->on_end = spec->held_on_end;
     task->drop = spec->held_drop;
     task->trace = spec->held_trace;
-    task->parent = parent;
-    errand__list_init(&task->children);
-    errand__list_init(&task->joiners);
-    errand__list_append(parent == NULL ? &scheduler->roots : &parent->children,
-                        &task->sibling);
-    errand__list_append(&scheduler->all, &task->all);
+    if (task->root == NULL) {
+        task->root = task;
+        task->propagates =
+            (spec->flags & ERRAND_TASK_PROPAGATE) != 0 ||
+            (scheduler->propagates && (spec->flags & ERRAND_TASK_CATCH) == 0);
+    }
     scheduler->live++;
+    scheduler->spawned++;
+    scheduler->undecided++;
     task->phase = ERRAND_TASK_READY;
     task->why = ERRAND_WHY_START;
     task->ready.visit = errand__task_visit;
@@ -73,8 +77,31 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
                         },
                         task->label_hash);
     errand__ready_append(scheduler, &task->ready);
+    if (parent != NULL && parent->node == ERRAND__NODE_CONTEXT)
+        parent->spent = task->consumes = true;
     *out_task = task;
     return ERRAND_OK;
+}
+
+errand_task *
+errand__node_make(errand__scheduler *scheduler, errand__node node, errand_task *parent,
+                  uint64_t root_key, const char *label)
+{
+    uint64_t *ordinal = parent == NULL ? &scheduler->root_contexts : &parent->contexts;
+    errand_task *task = take_record(scheduler);
+
+    if (task == NULL)
+        return NULL;
+    join_tree(task, scheduler, parent);
+    task->node = (uint8_t)node;
+    task->number = ERRAND__NODE_BIT | ++scheduler->nodes;
+    write_label(task, label);
+    task->key = errand__key_child(~(parent == NULL ? root_key : parent->key), task->label,
+                                  (*ordinal)++);
+    task->phase = ERRAND_TASK_WAITING;
+    if (node == ERRAND__NODE_CONTEXT)
+        scheduler->contexts++;
+    return task;
 }
 
 errand_task *
@@ -109,6 +136,7 @@ errand__task_release(errand_task *task)
     if (!task->finished || task->holds != 0)
         return;
     errand__list_unlink(&task->all);
+    errand__cause_forget(task);
     *task = (errand_task){.slot = slot, .scheduler = scheduler};
     task->next_free = scheduler->tasks.free_first;
     scheduler->tasks.free_first = task;
@@ -127,6 +155,19 @@ errand__task_following(const errand_task *task, const errand_task *top)
             return ERRAND__CONTAINER(task->sibling.next, errand_task, sibling);
     }
     return NULL;
+}
+
+static void
+join_tree(errand_task *task, errand__scheduler *scheduler, errand_task *parent)
+{
+    task->scheduler = scheduler;
+    task->parent = parent;
+    task->root = parent == NULL ? NULL : parent->root;
+    errand__list_init(&task->children);
+    errand__list_init(&task->joiners);
+    errand__list_append(parent == NULL ? &scheduler->roots : &parent->children,
+                        &task->sibling);
+    errand__list_append(&scheduler->all, &task->all);
 }
 
 /* Slots 1 .. 64 are chunk 0, 65 .. 192 chunk 1, and so on. */

@@ -179,6 +179,12 @@ call_task_unshield(stage *self, int broken)
 }
 
 static errand_status
+call_task_fail(stage *self, int broken)
+{
+    return errand_task_fail(N(1, self->inner), 1, "text");
+}
+
+static errand_status
 call_task_defer(stage *self, int broken)
 {
     return errand_task_defer(N(1, self->inner), N(2, do_nothing), NULL);
@@ -243,6 +249,8 @@ const public_call inside_calls[] = {
     {"errand_task_shield", call_task_shield, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_task_unshield", call_task_unshield, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_fail", call_task_fail, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_task_defer", call_task_defer, PLACE_TASK, 2, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

@@ -104,6 +104,49 @@ names_without_memory_stay_as_they_were(void **state)
     stage_close(self);
 }
 
+static errand_task_answer
+never_entered(errand_task *task, void *state, const errand_task_news *news)
+{
+    (void)task;
+    (void)state;
+    (void)news;
+    fail();
+    return ERRAND_TASK_DONE;
+}
+
+static void
+nodes_of_the_tree_without_memory_are_not_made(void **state)
+{
+    stage *self = &the_stage;
+    errand_status status = ERRAND_OK;
+    errand_context context;
+    errand_handle watch;
+    errand_task_spec spec = {.struct_size = sizeof spec, .fn = never_entered};
+
+    (void)state;
+    stage_open(self);
+    do { /* until the records that are there are used up */
+        (void)errand_testing_fail_allocation(1);
+        status = errand_context_create(self->tokens.runtime, NULL, "full", &context);
+        (void)errand_testing_fail_allocation(0);
+    } while (status == ERRAND_OK);
+    assert_int_equal(status, ERRAND_ENOMEM); /* of errand_context_create */
+    (void)errand_testing_fail_allocation(1);
+    assert_int_equal(
+        errand_context_child(self->tokens.runtime, &self->context, "full", &context),
+        ERRAND_ENOMEM);
+    (void)errand_testing_fail_allocation(1);
+    assert_int_equal(
+        errand_context_spawn(self->tokens.runtime, &self->context, &spec, NULL),
+        ERRAND_ENOMEM);
+    TWICE(errand_handle_watch(self->tokens.runtime, &self->task, &watch));
+    self->tokens.runtime->scheduler.next_task = 0; /* O5: no number is left */
+    assert_int_equal(
+        errand_context_spawn(self->tokens.runtime, &self->context, &spec, NULL),
+        ERRAND_EEXHAUSTED);
+    stage_close(self);
+}
+
 static void
 a_lanes_first_submission_without_memory_is_still_there(void **state)
 {
@@ -267,6 +310,7 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(objects_without_memory_are_not_made),
+        cmocka_unit_test(nodes_of_the_tree_without_memory_are_not_made),
         cmocka_unit_test(a_lanes_first_submission_without_memory_is_still_there),
         cmocka_unit_test(names_without_memory_stay_as_they_were),
         cmocka_unit_test(a_body_without_memory_goes_on),

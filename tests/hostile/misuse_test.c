@@ -138,6 +138,8 @@ for_all(probe_fn *fn)
         fn(&other_calls[i]);
     for (size_t i = 0; i < record_call_count; i++)
         fn(&record_calls[i]);
+    for (size_t i = 0; i < tree_call_count; i++)
+        fn(&tree_calls[i]);
     assert_int_equal(failures, 0);
 }
 
@@ -265,6 +267,8 @@ child_failures(void)
         call_in_child(&other_calls[i]);
     for (size_t i = 0; i < record_call_count; i++)
         call_in_child(&record_calls[i]);
+    for (size_t i = 0; i < tree_call_count; i++)
+        call_in_child(&tree_calls[i]);
     errand_interrupt(forked.inbox);
     return failures;
 }

@@ -159,6 +159,11 @@ stage_open(stage *self)
     self->spawned = 1;
     assert_int_equal(errand_task_hold(self->tokens.runtime, &self->task), ERRAND_OK);
     self->held_id = self->task;
+    assert_int_equal(
+        errand_context_create(self->tokens.runtime, &self->task, NULL, &self->context),
+        ERRAND_OK);
+    assert_int_equal(errand_handle_open(self->tokens.runtime, &self->task, &self->handle),
+                     ERRAND_OK);
     assert_int_equal(errand_drive(self->tokens.runtime, NULL, &turn), ERRAND_OK);
     self->command =
         (errand_command){.fn = run_command, .drop = drop_command, .arg = self};

@@ -13,6 +13,7 @@
 #include "errand/record.h"
 #include "errand/task.h"
 #include "errand/testing.h"
+#include "errand/tree.h"
 #include "group.h"
 
 enum { STAGE_JOBS = 8 };
@@ -43,6 +44,8 @@ typedef struct stage {
     errand_command command;
     errand_task_id task;     /* waits for ever */
     errand_task_id held_id;  /* the same, held once */
+    errand_context context;  /* below it; and one to be used up */
+    errand_handle handle;    /* of it */
     errand_job *job;         /* inside a body */
     errand_completion *news; /* inside a handler */
     errand_task *inner;      /* inside the task's function */
@@ -97,9 +100,11 @@ typedef struct public_call {
     int shutdown; /* inside a drop while the runtime is shut down */
 } public_call;
 
-/* Of errand.h's runtime; of everything else outside of jobs; of jobs, news and tasks. */
-extern const public_call runtime_calls[], other_calls[], record_calls[], inside_calls[];
+/* Of errand.h's runtime; of everything else outside of jobs; of recording; of jobs, news and
+ * tasks; of the tree. */
+extern const public_call runtime_calls[], other_calls[], record_calls[], inside_calls[],
+    tree_calls[];
 extern const size_t runtime_call_count, other_call_count, record_call_count,
-    inside_call_count;
+    inside_call_count, tree_call_count;
 
 #endif

@@ -4,7 +4,8 @@ its file; each test that is defined is also run."""
 import re
 import tree
 
-RUN = re.compile(r"\bcmocka_unit_test\w*\s*\(\s*(\w+)")
+# BOTH_ORDERS: tests/runtime/both.h.
+RUN = re.compile(r"(?<!#define )\b(?:cmocka_unit_test\w*|BOTH_ORDERS)\s*\(\s*(\w+)")
 DEFINED = re.compile(r"^static void\n(\w+)\(void \*\*state\)\n\{", re.M)
 report = tree.Report()
 for path in tree.c_files(report.root, "tests"):

@@ -17,7 +17,7 @@ spawn_refuses_what_it_cannot_read(void **state)
     spec.struct_size--;
     assert_int_equal(errand_spawn(in->runtime, NULL, &spec, &id), ERRAND_EINVAL);
     spec = actor_spec(in, "a", &self);
-    spec.flags = 1;
+    spec.flags = 8;
     assert_int_equal(errand_spawn(in->runtime, NULL, &spec, &id), ERRAND_EINVAL);
     spec.flags = 0;
     spec.fn = NULL;

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_TREE_H
+#define ERRAND_TREE_H
+/* tree: supervision.  Places in the tree before there are tasks, handles that say how
+ * tasks ended, failures with a text, the first of several tasks, a stop that waits for
+ * its hearers.  Conventions: errand.h; tasks: errand/task.h.  All functions are [owner].
+ *
+ * The names here are small values.  One that means nothing any more is recognised while
+ * its runtime lives; one of another runtime answers EFOREIGN. */
+#include "errand/task.h"
+ERRAND_BEGIN
+
+/* ---- contexts ---------------------------------------------------------------------- */
+/* A context is a node of the tree without a task: a place that can be handed to somebody
+ * who will spawn there later.  Spawning uses it up, and the task runs in a fresh node
+ * below it.  When that task ends, everything below the context it was spawned from is
+ * aborted: the task's own children, and what other contexts made below the same context
+ * hold (D55).  When a node is aborted, so is all below it, through any depth, also
+ * through contexts that never spawned. */
+typedef struct errand_context {
+    uint64_t runtime, node, root;
+    uint32_t slot, root_slot; /* where the library looks first; no part of the name */
+} errand_context;
+
+/* A held task: its record stays until the handle is closed.  task may be given to
+ * errand_task_join, errand_task_cancel and so on. */
+typedef struct errand_handle {
+    errand_task_id task;
+} errand_handle;
+
+typedef enum errand_handle_state {
+    ERRAND_HANDLE_OPEN = 1,   /* it has not ended */
+    ERRAND_HANDLE_DONE = 2,   /* it ended well */
+    ERRAND_HANDLE_EXITED = 3, /* it failed: the failure says why */
+    ERRAND_HANDLE_CLOSED = 4, /* it was cancelled or aborted, or never ran */
+    ERRAND_HANDLE_ABORTED = 5 /* a watch was told to stop; what it watched goes on */
+} errand_handle_state;
+
+/* Why a task failed. */
+typedef struct errand_failure {
+    int32_t code;  /* errand_task_fail's, a job's own, or 0 */
+    uint64_t task; /* whose failure it was: the number in its errand_task_id */
+    char message[256];
+} errand_failure;
+
+/* errand_context_create: a context below a task; parent NULL = a root of its own.
+ * Errors: ENOMEM · ECANCELLED (the parent has ended or was cancelled) · EFOREIGN ·
+ *   ETHREAD.
+ * errand_context_child: a context below a context.  Below one that was aborted it is
+ *   aborted from the start.
+ * Errors: ENOMEM · ESPENT (it was used up) · EMISUSE (its run has ended, D17) · EFOREIGN
+ *   · ETHREAD.   label NULL = "context"; part of the keys of what is spawned below. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_context_create(
+    errand_runtime *runtime, const errand_task_id *parent, const char *label,
+    errand_context *out_context);
+ERRAND_API ERRAND_MUST_USE errand_status errand_context_child(
+    errand_runtime *runtime, const errand_context *above, const char *label,
+    errand_context *out_context);
+/* errand_context_spawn: use the context up for a task in a fresh node below it.  Where
+ * something above was aborted or cancelled before, the function is never entered, the
+ * state is dropped, and the handle is Closed at once.  out_handle may be NULL.
+ * Errors: ENOMEM · EINVAL · EEXHAUSTED · ESPENT (it has a task already) · EMISUSE (its
+ *   run has ended, D17) · EFOREIGN · ETHREAD.  On any error state stays the caller's and
+ *   the context is as it was. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_context_spawn(
+    errand_runtime *runtime, errand_context *take_context, const errand_task_spec *spec,
+    errand_handle *out_handle);
+/* errand_context_abort: abort everything below it, and the context.  Again, or after its
+ * end: nothing happens.   Errors: EFOREIGN · ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_context_abort(errand_runtime *runtime, const errand_context *context);
+
+/* ---- handles ----------------------------------------------------------------------- */
+/* errand_handle_open: hold a task.
+ * errand_handle_watch: a handle that only waits for the task and ends as it does.
+ *   Aborting it stops the waiting, and the task goes on (D66).
+ * Errors of both: ENOMEM (watch) · EUNKNOWN · EFOREIGN · ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_handle_open(
+    errand_runtime *runtime, const errand_task_id *id, errand_handle *out_handle);
+ERRAND_API ERRAND_MUST_USE errand_status errand_handle_watch(
+    errand_runtime *runtime, const errand_task_id *id, errand_handle *out_handle);
+/* errand_handle_read: out_state and out_failure may be NULL; the failure is written for
+ *   an Exited one only.   Errors: EUNKNOWN (closed) · EFOREIGN · ETHREAD.
+ * errand_handle_abort: abort the task, or stop the watch; nothing if it has ended.
+ *   Errors: EUNKNOWN (closed) · EFOREIGN · ETHREAD.
+ * errand_handle_close: let go of it; zeroes the handle, and nothing happens to a zeroed
+ *   one.  The task goes on; a watch stops. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_handle_read(
+    errand_runtime *runtime, const errand_handle *handle, errand_handle_state *out_state,
+    errand_failure *out_failure);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_handle_abort(errand_runtime *runtime, const errand_handle *handle);
+ERRAND_API void errand_handle_close(errand_runtime *runtime, errand_handle *take_handle);
+
+/* ---- failures ---------------------------------------------------------------------- */
+/* By default a failing task ends its own children, its handles say Exited, and others go
+ * on.  Below a root with ERRAND_TASK_PROPAGATE (or any root of a runtime with
+ * ERRAND_RUNTIME_PROPAGATE), the first failure makes the root fail at its next turn with
+ * the same code and message, and later ones are ignored (D70).  A failure of the root is
+ * never caught.
+ *
+ * errand_task_fail: inside the task's function: why it is about to answer
+ * ERRAND_TASK_FAILED; the last call counts.  The message is cut at 255 bytes.
+ * Errors: EINVAL (code 0) · ENOMEM (it will fail without a text) · EMISUSE · ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_task_fail(
+    errand_task *task, int32_t code, const char *format, ...) ERRAND_PRINTF(3, 4);
+
+/* ---- the tree as a whole ----------------------------------------------------------- */
+typedef struct errand_tree {
+    uint64_t spawned;  /* tasks so far */
+    uint64_t running;  /* tasks whose end is not decided yet */
+    uint64_t contexts; /* that live, used up ones included */
+    uint64_t signals;  /* held before the stop, see errand_signal_hold */
+} errand_tree;
+/* Errors: ETHREAD. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_tree_read(errand_runtime *runtime, errand_tree *out_tree);
+
+ERRAND_END
+#endif

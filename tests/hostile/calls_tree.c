@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the calls of errand/tree.h; otherwise as calls_runtime.c. */
+#include "stage.h"
+
+#define N(k, pointer) (broken == (k) ? NULL : (pointer))
+#define RUNTIME       (self->tokens.runtime)
+
+static errand_status
+told(const stage *self)
+{
+    return self->misuses == 0 ? ERRAND_OK : self->misuse;
+}
+
+static errand_status
+call_context_create(stage *self, int broken)
+{
+    errand_context context;
+
+    return errand_context_create(N(1, RUNTIME), NULL, "label", N(2, &context));
+}
+
+static errand_status
+call_context_child(stage *self, int broken)
+{
+    errand_context context;
+
+    return errand_context_child(N(1, RUNTIME), N(2, &self->context), NULL,
+                                N(3, &context));
+}
+
+static errand_task_answer
+end_at_once(errand_task *task, void *state, const errand_task_news *news)
+{
+    (void)task;
+    (void)state;
+    (void)news;
+    return ERRAND_TASK_DONE;
+}
+
+static errand_status
+call_context_spawn(stage *self, int broken)
+{
+    errand_task_spec spec = {.struct_size = sizeof spec, .fn = end_at_once};
+
+    return errand_context_spawn(N(1, RUNTIME), N(2, &self->context), N(3, &spec), NULL);
+}
+
+static errand_status
+call_context_abort(stage *self, int broken)
+{
+    return errand_context_abort(N(1, RUNTIME), N(2, &self->context));
+}
+
+static errand_status
+call_handle_open(stage *self, int broken)
+{
+    errand_handle handle;
+
+    return errand_handle_open(N(1, RUNTIME), N(2, &self->task), N(3, &handle));
+}
+
+static errand_status
+call_handle_watch(stage *self, int broken)
+{
+    errand_handle handle;
+
+    return errand_handle_watch(N(1, RUNTIME), N(2, &self->task), N(3, &handle));
+}
+
+static errand_status
+call_handle_read(stage *self, int broken)
+{
+    return errand_handle_read(N(1, RUNTIME), N(2, &self->handle), NULL, NULL);
+}
+
+static errand_status
+call_handle_abort(stage *self, int broken)
+{
+    return errand_handle_abort(N(1, RUNTIME), N(2, &self->handle));
+}
+
+static errand_status
+call_handle_close(stage *self, int broken)
+{
+    errand_handle handle = self->handle;
+
+    if (broken == 0 && errand_task_hold(RUNTIME, &self->task) != ERRAND_OK)
+        stage_forget_misuse(self); /* the answer of errand_handle_close counts */
+    errand_handle_close(N(1, RUNTIME), &handle);
+    return told(self);
+}
+
+static errand_status
+call_tree_read(stage *self, int broken)
+{
+    errand_tree tree;
+
+    return errand_tree_read(N(1, RUNTIME), N(2, &tree));
+}
+
+const public_call tree_calls[] = {
+    {"errand_context_create", call_context_create, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_context_child", call_context_child, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_REFUSAL},
+    {"errand_context_spawn", call_context_spawn, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_context_abort", call_context_abort, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_handle_open", call_handle_open, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
+    {"errand_handle_watch", call_handle_watch, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
+    {"errand_handle_read", call_handle_read, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
+    {"errand_handle_abort", call_handle_abort, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
+    {"errand_handle_close", call_handle_close, PLACE_PLAIN, 1, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
+    {"errand_tree_read", call_tree_read, PLACE_PLAIN, 2, ERRAND_ETHREAD, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+};
+const size_t tree_call_count = sizeof tree_calls / sizeof tree_calls[0];
