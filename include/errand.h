@@ -75,6 +75,7 @@ enum {
     ERRAND_RUNTIME_TEST_CLOCK = 2
 };
 
+struct errand_choices; /* errand/choice.h */
 struct errand_completion;
 /* errand_completion_fn: a handler hears of each completion once, on the owner's thread,
  * as the second of those that one is delivered to:
@@ -106,11 +107,14 @@ typedef struct errand_runtime_config {
     /* The handler of drives and of a RUN shutdown; NULL = none.  A drain has its own. */
     errand_completion_fn *on_completion;
     void *held_on_completion_arg;
+    const struct errand_choices
+        *choices; /* who decides a seeded run; copied; may be NULL */
 } errand_runtime_config;
 
 /* errand_runtime_create: make a runtime that belongs to the calling thread.  config NULL
  * = all defaults.
- * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED. */
+ * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED ·
+ *   EUNSUPPORTED (choices in arrival order). */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_runtime);
 

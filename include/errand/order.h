@@ -49,6 +49,7 @@ typedef struct errand_step {
     uint64_t key;      /* of the task or operation */
     uint64_t value;    /* result digest, draw, deadline */
     const char *label; /* of the task or operation, or NULL */
+    uint64_t chosen;   /* the choices since the step before, folded; 0 = none */
 } errand_step;
 /* errand_trace: have fn called with each step (in arrival order too), inside the call
  * that made it; it may call nothing of this runtime.  NULL takes it away.

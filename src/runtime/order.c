@@ -30,7 +30,7 @@ errand_digest(const errand_runtime *runtime)
 {
     if (errand__runtime_check(runtime, __func__) != ERRAND_OK)
         return 0;
-    return runtime->scheduler.audit.mix;
+    return errand__audit_digest(&runtime->scheduler.audit);
 }
 
 errand_status

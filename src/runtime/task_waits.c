@@ -6,9 +6,6 @@
  * the task is readied at once. */
 #include "runtime/runtime.h"
 
-static errand_status enter_own(const errand_task *task, const char *function,
-                               errand_runtime **out_runtime);
-
 errand_status
 errand__task_enter_wait(const errand_task *task, const char *function,
                         errand_runtime **out_runtime)
@@ -23,6 +20,24 @@ errand__task_enter_wait(const errand_task *task, const char *function,
     if (status == ERRAND_OK)
         status = errand__task_may_wait(task, &text);
     return text == NULL ? status : errand__misuse(status, function, text);
+}
+
+errand_status
+errand__task_enter_own(const errand_task *task, const char *function,
+                       errand_runtime **out_runtime)
+{
+    errand_status status;
+
+    if (task == NULL)
+        return errand__misuse(ERRAND_EINVAL, function, "the task is NULL");
+    *out_runtime = task->scheduler->context;
+    status = errand__runtime_check(*out_runtime, function);
+    if (status != ERRAND_OK)
+        return status;
+    if (task->scheduler->running != task)
+        return errand__misuse(ERRAND_EMISUSE, function,
+                              "this is for the task's own function only");
+    return ERRAND_OK;
 }
 
 errand_status
@@ -121,7 +136,7 @@ errand_status
 errand_task_shield(errand_task *task, uint64_t until_ns)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status == ERRAND_OK)
         errand__task_shield_enter(task, until_ns);
@@ -132,7 +147,7 @@ errand_status
 errand_task_unshield(errand_task *task)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
         return status;
@@ -145,7 +160,7 @@ errand_status
 errand_task_defer(errand_task *task, void (*fn)(void *arg), void *arg)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
         return status;
@@ -157,28 +172,13 @@ errand_status
 errand_task_undefer(errand_task *task)
 {
     errand_runtime *runtime = NULL;
-    errand_status status = enter_own(task, __func__, &runtime);
+    errand_status status = errand__task_enter_own(task, __func__, &runtime);
 
     if (status != ERRAND_OK)
         return status;
     ERRAND_REQUIRE_ARG(errand__task_defer_pop(task), ERRAND_EMISUSE,
                        "the task has no deferred cleanup");
     return ERRAND_OK;
-}
-
-uint64_t
-errand_task_random(errand_task *task)
-{
-    errand_runtime *runtime = NULL;
-    uint64_t draw;
-
-    if (enter_own(task, __func__, &runtime) != ERRAND_OK)
-        return 0;
-    draw = errand__random_draw(runtime->scheduler.seed, ERRAND__STREAM_APPLICATION,
-                               task->key, task->draws++);
-    errand__audit_step(&runtime->scheduler, ERRAND_STEP_DRAW, 0, task->key, draw,
-                       task->label);
-    return draw;
 }
 
 errand_reason
@@ -197,21 +197,4 @@ errand_runtime *
 errand_task_runtime(const errand_task *task)
 {
     return task == NULL ? NULL : task->scheduler->context;
-}
-
-static errand_status
-enter_own(const errand_task *task, const char *function, errand_runtime **out_runtime)
-{
-    errand_status status;
-
-    if (task == NULL)
-        return errand__misuse(ERRAND_EINVAL, function, "the task is NULL");
-    *out_runtime = task->scheduler->context;
-    status = errand__runtime_check(*out_runtime, function);
-    if (status != ERRAND_OK)
-        return status;
-    if (task->scheduler->running != task)
-        return errand__misuse(ERRAND_EMISUSE, function,
-                              "this is for the task's own function only");
-    return ERRAND_OK;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: what happened, as one number and as a call per step.
  *
- * A step is 48 bytes, each field written out low byte first, so that neither padding nor the
+ * A step is 56 bytes, each field written out low byte first, so that neither padding nor the
  * machine's byte order gets in; the label goes in as a hash of its own, so ("a", "bc") and
- * ("ab", "c") differ (D42).  The digest of the steps before is the key of the next hash, so it
+ * ("ab", "c") differ (D42).  What was chosen since the step before goes in as one folded word: runs
+ * whose choices differ have different digests, also where nothing else shows it yet (D45).  The digest of the steps before is the key of the next hash, so it
  * also tells their order.  It is kept in seeded orders only: in arrival it would say nothing. */
 #include <string.h>
 #include "scheduler/scheduler.h"
 
-enum { STEP_BYTES = 48 };
+enum { STEP_BYTES = 56 };
 
 /* Written out, so that compilers make one store of it where the machine's order is the same. */
 static inline void
@@ -37,6 +38,7 @@ fold(errand__audit *audit, const errand_step *step)
     write_word(bytes + 24, step->key);
     write_word(bytes + 32, step->value);
     write_word(bytes + 40, label);
+    write_word(bytes + 48, step->chosen);
     audit->mix = errand__mix_bytes(audit->mix, bytes, sizeof bytes);
 }
 
@@ -57,9 +59,22 @@ errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind, uint32_t
         .key = key,
         .value = value,
         .label = label,
+        .chosen = audit->chosen,
     };
+    audit->chosen = 0;
     if (audit->seeded)
         fold(audit, &step);
     if (audit->trace != NULL)
         audit->trace(audit->trace_arg, &step);
+}
+
+uint64_t
+errand__audit_digest(const errand__audit *audit)
+{
+    unsigned char bytes[8];
+
+    if (audit->chosen == 0)
+        return audit->mix;
+    write_word(bytes, audit->chosen);
+    return errand__mix_bytes(audit->mix, bytes, sizeof bytes);
 }

@@ -61,6 +61,7 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
     task->phase = ERRAND_TASK_READY;
     task->why = ERRAND_WHY_START;
     task->ready.visit = errand__task_visit;
+    task->ready.task = task;
     errand__audit_step(scheduler, ERRAND_STEP_SPAWN, 0, task->key, task->number,
                        task->label);
     errand__ready_append(scheduler, &task->ready);

@@ -136,6 +136,8 @@ for_all(probe_fn *fn)
         fn(&runtime_calls[i]);
     for (size_t i = 0; i < other_call_count; i++)
         fn(&other_calls[i]);
+    for (size_t i = 0; i < choice_call_count; i++)
+        fn(&choice_calls[i]);
     assert_int_equal(failures, 0);
 }
 
@@ -261,6 +263,8 @@ child_failures(void)
         call_in_child(&runtime_calls[i]);
     for (size_t i = 0; i < other_call_count; i++)
         call_in_child(&other_calls[i]);
+    for (size_t i = 0; i < choice_call_count; i++)
+        call_in_child(&choice_calls[i]);
     errand_interrupt(forked.inbox);
     return failures;
 }

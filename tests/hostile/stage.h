@@ -97,7 +97,8 @@ typedef struct public_call {
 } public_call;
 
 /* Of errand.h's runtime; of everything else outside of jobs; of jobs, news and tasks. */
-extern const public_call runtime_calls[], other_calls[], inside_calls[];
-extern const size_t runtime_call_count, other_call_count, inside_call_count;
+extern const public_call runtime_calls[], other_calls[], inside_calls[], choice_calls[];
+extern const size_t runtime_call_count, other_call_count, inside_call_count,
+    choice_call_count;
 
 #endif

@@ -36,6 +36,13 @@ EXEMPT = {
     "errand_dispatch_drop": "false for a dispatch that is used up",
     "errand_operation_code_name": "takes any number",
     "errand_file_kind_name": "takes any number",
+    "errand_site_name": "takes any number", "errand_choices_print": "0 for NULL",
+    "errand_tape_abandon": "NULL-safe", "errand_enumerator_abandon": "NULL-safe",
+    "errand_tape_count": "0 for NULL", "errand_tape_at": "false for NULL",
+    "errand_tape_unused": "false for NULL", "errand_tape_changed": "false for NULL",
+    "errand_tape_rewind": "NULL-safe", "errand_tape_print": "0 for NULL",
+    "errand_enumerator_next": "false for NULL", "errand_enumerator_runs": "0 for NULL",
+    "errand_enumerator_complete": "false for NULL",
 }
 # Said in a function's comment of something else, or out of reach.
 NOT_SHOWN = {
