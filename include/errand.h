@@ -78,6 +78,7 @@ enum {
     ERRAND_RUNTIME_PROPAGATE = 4
 };
 
+struct errand_choices; /* errand/choice.h */
 struct errand_completion;
 /* errand_completion_fn: a handler hears of each completion once, on the owner's thread,
  * as the second of those that one is delivered to:
@@ -110,11 +111,14 @@ typedef struct errand_runtime_config {
     errand_completion_fn *on_completion;
     void *held_on_completion_arg;
     errand_recorder *held_recorder; /* every step is written to a log; NULL = none */
+    const struct errand_choices
+        *choices; /* who decides a seeded run; copied; may be NULL */
 } errand_runtime_config;
 
 /* errand_runtime_create: make a runtime that belongs to the calling thread.  config NULL
  * = all defaults.
- * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED. */
+ * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED ·
+ *   EUNSUPPORTED (choices in arrival order). */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_runtime);
 

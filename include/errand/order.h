@@ -49,7 +49,7 @@ typedef struct errand_step {
     uint64_t key;      /* of the task or operation */
     uint64_t value;    /* result digest, draw, deadline */
     const char *label; /* of the task or operation, or NULL */
-    uint64_t chosen;   /* by seed or tape since the step before, folded */
+    uint64_t chosen;   /* the choices since the step before, folded; 0 = none */
     uint64_t context;  /* what it hangs on: see below */
 } errand_step;
 /* context: of SUBMIT the key of the task that submits, of SPAWN that of the parent (0 =

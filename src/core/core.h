@@ -177,7 +177,13 @@ typedef enum errand__stream {
     ERRAND__STREAM_LATENCY = 3,
     ERRAND__STREAM_TIE = 4,
     ERRAND__STREAM_FATE = 5,
-    ERRAND__STREAM_APPLICATION = 6
+    ERRAND__STREAM_APPLICATION = 6,
+    ERRAND__STREAM_PICK = 7,
+    ERRAND__STREAM_PRIORITY = 8,
+    ERRAND__STREAM_CHANGE = 9,
+    ERRAND__STREAM_DELAY = 10,
+    ERRAND__STREAM_STARVE = 11,
+    ERRAND__STREAM_PORTFOLIO = 12
 } errand__stream;
 uint64_t errand__random_draw(uint64_t seed, errand__stream stream, uint64_t key,
                              uint64_t ordinal);

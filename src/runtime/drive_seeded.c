@@ -48,7 +48,7 @@ forbidden(const errand_runtime *runtime, int phase)
     case PHASE_TIMERS:
         return errand__timer_next(runtime) <= scheduler->now;
     case PHASE_VISITS:
-        return !errand__list_empty(&scheduler->pass);
+        return errand__pass_pending(scheduler);
     case PHASE_CLEANUPS:
         return errand__cleanup_next(runtime) <= scheduler->now;
     default:

@@ -24,7 +24,7 @@ errand_digest(const errand_runtime *runtime)
 {
     if (errand__runtime_check(runtime, __func__) != ERRAND_OK)
         return 0;
-    return errand__seeded(runtime) ? runtime->scheduler.audit.mix : 0;
+    return errand__seeded(runtime) ? errand__audit_digest(&runtime->scheduler.audit) : 0;
 }
 
 errand_status

@@ -34,6 +34,7 @@ config_check(const errand_runtime_config *config)
 {
     const uint32_t known = ERRAND_RUNTIME_REFUSE_FOREIGN | ERRAND_RUNTIME_TEST_CLOCK |
                            ERRAND_RUNTIME_PROPAGATE;
+    const char *text;
 
     ERRAND_REQUIRE_ARG(config->struct_size == sizeof *config, ERRAND_EINVAL,
                        "config->struct_size must be sizeof(errand_runtime_config)");
@@ -53,6 +54,12 @@ config_check(const errand_runtime_config *config)
                        ERRAND_EINVAL, "the allocator needs alloc and free");
     ERRAND_REQUIRE_ARG(config->held_recorder == NULL || !config->held_recorder->begun,
                        ERRAND_EINVAL, "the recorder has a runtime; open another one");
+    if (config->choices == NULL)
+        return ERRAND_OK;
+    if (errand__choices_check(config->choices, &text) != ERRAND_OK)
+        return errand__misuse(ERRAND_EINVAL, __func__, text);
+    ERRAND_REQUIRE_ARG(config->order != ERRAND_ORDER_ARRIVAL, ERRAND_EUNSUPPORTED,
+                       "in arrival order nothing is chosen: leave choices NULL");
     return ERRAND_OK;
 }
 
@@ -92,7 +99,7 @@ runtime_init(errand_runtime *runtime)
     block->records[0].wait = runtime;
     runtime->fork_epoch = errand__fork_epoch();
     runtime->hand_rest = true;
-    runtime->key = errand__key_child(runtime->config.seed, "runtime", 0);
+    runtime->key = errand__key_child(0, "runtime", 0); /* the same with every seed */
     runtime->clock_ns = now;
     runtime->clock_cycles = errand__cycles();
     runtime->ns_per_cycle = 1000.0 / (double)errand__cycles_per_us();
@@ -104,6 +111,7 @@ runtime_init(errand_runtime *runtime)
     errand__scheduler_init(&runtime->scheduler, &runtime->config, runtime->allocator,
                            &runtime->registrar, &errand__tasks_outside, runtime);
     errand__record_begin(runtime);
+    runtime->config.choices = NULL; /* copied */
     atomic_store_explicit(&runtime->owner, errand__thread_self(), memory_order_release);
 }
 

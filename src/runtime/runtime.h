@@ -376,6 +376,9 @@ errand_status errand__task_enter_own(const errand_task *task, const char *functi
 /* May this task wait now?  The first thing that every wait of a task asks. */
 errand_status errand__task_enter_wait(const errand_task *task, const char *function,
                                       errand_runtime **out_runtime);
+/* Is this called inside the task's own function? */
+errand_status errand__task_enter_own(const errand_task *task, const char *function,
+                                     errand_runtime **out_runtime);
 /* Cancels or aborts every task below the roots, in key order; used by shutdown and interrupt. */
 void errand__tasks_cancel_all(errand_runtime *runtime, errand_reason reason);
 void errand__tasks_abort_all(errand_runtime *runtime);

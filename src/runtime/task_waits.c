@@ -23,6 +23,24 @@ errand__task_enter_wait(const errand_task *task, const char *function,
 }
 
 errand_status
+errand__task_enter_own(const errand_task *task, const char *function,
+                       errand_runtime **out_runtime)
+{
+    errand_status status;
+
+    if (task == NULL)
+        return errand__misuse(ERRAND_EINVAL, function, "the task is NULL");
+    *out_runtime = task->scheduler->context;
+    status = errand__runtime_check(*out_runtime, function);
+    if (status != ERRAND_OK)
+        return status;
+    if (task->scheduler->running != task)
+        return errand__misuse(ERRAND_EMISUSE, function,
+                              "this is for the task's own function only");
+    return ERRAND_OK;
+}
+
+errand_status
 errand_task_yield(errand_task *task)
 {
     errand_runtime *runtime = NULL;
@@ -163,28 +181,6 @@ errand_task_undefer(errand_task *task)
     return ERRAND_OK;
 }
 
-uint64_t
-errand_task_random(errand_task *task)
-{
-    errand_runtime *runtime = NULL;
-    uint64_t draw;
-
-    if (errand__task_enter_own(task, __func__, &runtime) != ERRAND_OK)
-        return 0;
-    draw = errand__random_draw(runtime->scheduler.seed, ERRAND__STREAM_APPLICATION,
-                               task->key, task->draws);
-    errand__audit_event(&runtime->scheduler,
-                        &(errand_step){
-                            .kind = ERRAND_STEP_DRAW,
-                            .key = task->key,
-                            .value = draw,
-                            .context = task->draws++,
-                            .label = task->label,
-                        },
-                        task->label_hash);
-    return draw;
-}
-
 errand_reason
 errand_task_cancelled(const errand_task *task)
 {
@@ -201,22 +197,4 @@ errand_runtime *
 errand_task_runtime(const errand_task *task)
 {
     return task == NULL ? NULL : task->scheduler->context;
-}
-
-errand_status
-errand__task_enter_own(const errand_task *task, const char *function,
-                       errand_runtime **out_runtime)
-{
-    errand_status status;
-
-    if (task == NULL)
-        return errand__misuse(ERRAND_EINVAL, function, "the task is NULL");
-    *out_runtime = task->scheduler->context;
-    status = errand__runtime_check(*out_runtime, function);
-    if (status != ERRAND_OK)
-        return status;
-    if (task->scheduler->running != task)
-        return errand__misuse(ERRAND_EMISUSE, function,
-                              "this is for the task's own function only");
-    return ERRAND_OK;
 }

@@ -33,8 +33,7 @@ errand__wait_begin(errand_runtime *runtime, errand__record *record,
     resume->record = record;
     resume->wait_id = record->wait_id;
     resume->generation = record->generation;
-    resume->ready.key = record->wait_id;
-    resume->ready.name = resume->task != NULL ? resume->task->key : record->wait_id;
+    resume->ready.task = resume->task;
     resume->ready.visit =
         resume->task != NULL ? errand__task_resume_visit : errand__resume_visit;
     record->resume = resume;
@@ -56,20 +55,33 @@ untie(errand_runtime *runtime, errand__resume *resume)
     runtime->wait_count--;
 }
 
+/* A continuation's choices hang on its operation's key; one that was never submitted has none, and
+ * goes by its wait. */
+static void
+ready_up(errand_runtime *runtime, errand__resume *resume)
+{
+    const errand__record *record = resume->record;
+
+    if (record != NULL && resume->task == NULL)
+        resume->ready.key = errand__seeded(runtime) && record->extra->key != 0
+                                ? record->extra->key
+                                : record->wait_id;
+    untie(runtime, resume);
+    errand__ready_append(&runtime->scheduler, &resume->ready);
+}
+
 void
 errand__wait_complete(errand_runtime *runtime, errand__resume *resume)
 {
-    untie(runtime, resume);
     resume->completed = true;
-    errand__ready_append(&runtime->scheduler, &resume->ready);
+    ready_up(runtime, resume);
 }
 
 void
 errand__wait_end(errand_runtime *runtime, errand__resume *resume, errand_reason reason)
 {
-    untie(runtime, resume);
     resume->reason = reason;
-    errand__ready_append(&runtime->scheduler, &resume->ready);
+    ready_up(runtime, resume);
 }
 
 static void

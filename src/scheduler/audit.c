@@ -4,7 +4,9 @@
  * A step is 64 bytes, each field written out low byte first, so that neither padding nor the
  * machine's byte order gets in; the label goes in as a hash of its own, so ("a", "bc") and
  * ("ab", "c") differ (D42).  The digest of the steps before is the key of the next hash, so it
- * also tells their order.  It is kept in seeded orders, and where a recorder listens; in arrival
+ * also tells their order.  What was chosen since the step before goes in as one folded word: runs
+ * whose choices differ have different digests, also where nothing else shows it yet (D45).  It is
+ * kept in seeded orders, and where a recorder listens; in arrival
  * order it would say nothing, so nobody is told it there.
  *
  * A step of a task's run has a hash of what was ready beside it: of two runs that differ it tells
@@ -51,6 +53,8 @@ errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
         return;
     step.step = ++audit->steps;
     step.time_ns = scheduler->now;
+    step.chosen = audit->chosen;
+    audit->chosen = 0;
     if (audit->seeded || audit->record != NULL) {
         write_step(bytes, &step, label_hash);
         audit->mix = errand__mix_bytes(audit->mix, bytes, sizeof bytes);
@@ -93,4 +97,15 @@ errand_step_name(errand_step_kind kind)
     if (number >= sizeof names / sizeof names[0] || names[number] == NULL)
         return "unknown";
     return names[number];
+}
+
+uint64_t
+errand__audit_digest(const errand__audit *audit)
+{
+    unsigned char bytes[8];
+
+    if (audit->chosen == 0)
+        return audit->mix;
+    write_word(bytes, audit->chosen);
+    return errand__mix_bytes(audit->mix, bytes, sizeof bytes);
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: what the seed decides about an operation, all of it when it is submitted.
+/* Design notes: what is chosen about an operation, all of it when it is submitted.
  *
- * Each draw is a function of (seed, stream, the operation's key): one operation more or less
- * anywhere else shifts none of them (D52).  The arithmetic is in whole numbers, so that a seed
+ * Each choice hangs on the operation's key: one operation more or less anywhere else shifts none
+ * of them (D52).  The arithmetic is in whole numbers, so that a seed
  * means the same on every machine; 2^x is a polynomial of third degree, off by little more
  * than 1 in 10^4, which no one can tell from the true curve of a latency. */
 #include "scheduler/scheduler.h"
 
 #define ONE_Q31 (UINT64_C(1) << 31)
+#define TWO_32  (UINT64_C(1) << 32)
 
 static size_t latency_place(const errand__scheduler *scheduler, uint32_t kind);
 static uint64_t draw_latency(uint64_t draw, uint64_t estimate);
+static uint64_t fraction_of(uint64_t whole, uint64_t fraction);
 
 errand_status
 errand__latency_set(errand__scheduler *scheduler, uint32_t kind, uint64_t estimate)
@@ -59,18 +61,18 @@ void
 errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t key,
                    uint32_t kind)
 {
-    uint64_t seed = scheduler->seed, now = scheduler->now, latency, draw;
+    uint64_t now = scheduler->now, latency, fraction;
 
-    draw = errand__random_draw(seed, ERRAND__STREAM_LATENCY, key, 0);
-    latency = draw_latency(draw, errand__latency_of(scheduler, kind));
+    latency = draw_latency(errand__choose(scheduler, ERRAND_SITE_LATENCY, key, 0, TWO_32),
+                           errand__latency_of(scheduler, kind));
     if (latency > UINT64_MAX - 1 - now) /* at the end of time it is due just before it */
         latency = UINT64_MAX - 1 - now;
     extra->key = key;
-    extra->begin =
-        now + errand__random_below(seed, ERRAND__STREAM_BEGIN, key, 0, latency + 1);
+    fraction = errand__choose(scheduler, ERRAND_SITE_BEGIN, key, 0, TWO_32);
+    extra->begin = now + fraction_of(latency + 1, fraction);
     extra->due = now + latency;
-    extra->tie = errand__random_draw(seed, ERRAND__STREAM_TIE, key, 0);
-    extra->fate = errand__random_draw(seed, ERRAND__STREAM_FATE, key, 0);
+    extra->tie = errand__choose(scheduler, ERRAND_SITE_TIE, key, 0, TWO_32);
+    extra->fate = errand__choose(scheduler, ERRAND_SITE_FATE, key, 0, 0);
     extra->due_entry.major = extra->due;
     extra->due_entry.minor = extra->tie;
     extra->due_entry.last = key;
@@ -108,19 +110,27 @@ latency_place(const errand__scheduler *scheduler, uint32_t kind)
     return low;
 }
 
-/* Log-uniform in [estimate / 2, estimate * 2]: estimate times 2^x, x uniform in [-1, 1). */
+/* Log-uniform in [estimate / 2, estimate * 2]: estimate times 2^x, x uniform in [-1, 1), from 32
+ * bits: 0 is the estimate itself. */
 static uint64_t
 draw_latency(uint64_t draw, uint64_t estimate)
 {
-    uint64_t fraction = (draw >> 32) & (ONE_Q31 - 1); /* of x, in 2^-31 */
-    uint64_t power = UINT64_C(167816342);             /* 0.0781456 */
+    uint64_t fraction = draw & (ONE_Q31 - 1); /* of x, in 2^-31 */
+    uint64_t power = UINT64_C(167816342);     /* 0.0781456 */
     uint64_t latency;
 
     power = UINT64_C(485704047) + ((power * fraction) >> 31);  /* 0.2261736 */
     power = UINT64_C(1493696975) + ((power * fraction) >> 31); /* 0.6955569 */
     power = ONE_Q31 + ((power * fraction) >> 31);              /* 2^fraction, in 2^-31 */
     latency = (estimate >> 31) * power + (((estimate & (ONE_Q31 - 1)) * power) >> 31);
-    if ((draw >> 63) != 0) /* x in [-1, 0): the same curve, half as high */
+    if ((draw >> 31) != 0) /* x in [-1, 0): the same curve, half as high */
         latency -= latency / 2;
     return latency == 0 ? 1 : latency;
+}
+
+/* whole times fraction / 2^32, rounded down. */
+static uint64_t
+fraction_of(uint64_t whole, uint64_t fraction)
+{
+    return (whole >> 32) * fraction + (((whole & (TWO_32 - 1)) * fraction) >> 32);
 }

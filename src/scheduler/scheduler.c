@@ -46,6 +46,8 @@ errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config
     errand__list_init(&scheduler->ending);
     errand__list_init(&scheduler->cancelling);
     errand__scheduler_time(scheduler);
+    errand__chooser_init(scheduler, seeded ? config->choices : NULL);
+    errand__policy_init(scheduler);
 }
 
 void

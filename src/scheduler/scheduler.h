@@ -8,6 +8,7 @@
  * Foreign code (task functions, cleanups, hooks) may leave any of these functions by longjmp: what
  * is to be done stands in lists here, never on the stack, and the next drive goes on with it. */
 #include "inbox/inbox.h"
+#include "errand/choice.h"
 #include "errand/order.h"
 #include "errand/task.h"
 #include "errand/tree.h"
@@ -37,22 +38,79 @@ bool errand__timers_fire(errand__scheduler *scheduler, uint64_t until,
 /* ---- ready items (pass.c): what one visit of a turn runs ------------------------------------- */
 typedef struct errand__ready {
     errand__link link;
-    uint64_t key;  /* seeded orders: its place in the pass, drawn when the pass begins */
-    uint64_t name; /* whose visit it is: the key of a task or operation */
     void (*visit)(struct errand__ready *ready, void *context);
+    errand_task *task; /* whose visit it is, or NULL */
+    uint64_t key;      /* what its choices hang on; a task's is the task's */
+    uint64_t ordinal;  /* of this visit */
+    uint64_t place;    /* chosen: the smallest goes first (shuffle, pct) */
+    /* What an item keeps from visit to visit; see errand__ready_item. */
+    uint64_t visits;         /* readied so often */
+    uint64_t rank;           /* pct: its place + 1; 0 = not chosen yet */
+    uint32_t asked, starves; /* starve: by window */
 } errand__ready;
+/* A task that awaits an operation is visited through another object: both are one item. */
+errand__ready *errand__ready_item(errand__ready *ready);
 void errand__ready_append(errand__scheduler *scheduler, errand__ready *ready);
-/* A pass is a snapshot of the ready list (D3): begin takes all of it, permuted by the seed if there
- * are two or more (D4, D5); next unlinks and answers the first; NULL = the pass is over. */
+/* For this very pass. */
+void errand__ready_append_soon(errand__scheduler *scheduler, errand__ready *ready);
+/* Under fair policies a pass is a snapshot of the ready list (D3): begin takes all of it, permuted
+ * by choice if there are two or more (D4, D5).  Under the others it is a number of picks.  next
+ * unlinks and answers what is to be visited; NULL = the pass is over.  pending: it is not. */
 void errand__pass_begin(errand__scheduler *scheduler);
 errand__ready *errand__pass_next(errand__scheduler *scheduler);
+bool errand__pass_pending(const errand__scheduler *scheduler);
+
+/* ---- choices (choice.c) ------------------------------------------------------------------------ */
+typedef struct errand__chooser {
+    bool plain; /* by the seed alone, and nobody records */
+    errand_choices given;
+    size_t bytes_used;
+} errand__chooser;
+/* OK, or what is wrong with them. */
+errand_status errand__choices_check(const errand_choices *choices, const char **out_text);
+void errand__chooser_init(errand__scheduler *scheduler, const errand_choices *choices);
+/* The one seam: one of 0 .. n - 1, n = 0 meaning 2^64.  Nothing else draws. */
+uint64_t errand__choose(errand__scheduler *scheduler, errand_site site, uint64_t key,
+                        uint64_t ordinal, uint64_t n);
+/* tape.c: the choice's value, if the tape has it; put what was chosen, or count it as lost. */
+bool errand__tape_ask(errand_tape *tape, const errand_choice *asked, uint64_t *out_value);
+void errand__tape_record(errand_tape *tape, const errand_choice *choice);
+bool errand__tape_has_lost(const errand_tape *tape);
+static inline bool
+errand__site_known(errand_site site)
+{
+    return (unsigned)site - 1 < (unsigned)ERRAND_SITES;
+}
+/* NULL = it is well formed. */
+const char *errand__choice_fault(const errand_choice *choice);
+/* enumerate.c */
+uint64_t errand__enumerator_choose(errand_enumerator *enumerator, errand_site site,
+                                   uint64_t n);
+
+/* ---- policies (policy.c) ------------------------------------------------------------------------- */
+typedef struct errand__policy {
+    errand_policy kind; /* shuffle in arrival order, where it does nothing */
+    bool fair;
+    uint32_t depth;
+    uint64_t steps;
+    uint64_t picks; /* by unfair policies */
+    size_t left;    /* picks of this instant */
+    struct {
+        uint64_t first, length; /* picks count from 1; 0 = never */
+    } points[ERRAND_DEPTH_MAX];
+} errand__policy;
+void errand__policy_init(errand__scheduler *scheduler);
+/* Unfair: an item was readied; the next one, which stays in the ready list (not empty). */
+void errand__policy_readied(errand__scheduler *scheduler, errand__ready *ready);
+errand__ready *errand__policy_pick(errand__scheduler *scheduler);
 
 /* ---- audit (audit.c) ----------------------------------------------------------------------------- */
 #define ERRAND__AUDIT_BYTES 64 /* of a step, as it is hashed */
 typedef struct errand__audit {
     bool seeded;
     uint64_t mix, steps;
-    uint64_t ready; /* hash of what was ready when the pass was taken */
+    uint64_t chosen; /* values since the last step, folded */
+    uint64_t ready;  /* hash of what was ready when the pass was taken */
     errand_trace_fn *trace;
     void *trace_arg;
     /* A recorder hears of each step: with its bytes and its label's hash. */
@@ -72,6 +130,9 @@ void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
  * step: all but its number and time are the caller's. */
 void errand__audit_event(errand__scheduler *scheduler, const errand_step *step,
                          uint64_t label_hash);
+
+/* The digest, with the choices that no step followed yet. */
+uint64_t errand__audit_digest(const errand__audit *audit);
 
 /* ---- draws (order.c) ------------------------------------------------------------------------------ */
 typedef struct errand__latency {
@@ -232,6 +293,9 @@ struct errand__scheduler {
     /* ready: items that the next pass takes; pass: the snapshot that is being run (D3). */
     errand__link ready, pass;
     uint64_t passes;
+    uint64_t visits; /* begun, in any order */
+    errand__chooser chooser;
+    errand__policy policy;
     /* Tasks. */
     errand__task_table tasks;
     errand__link all;     /* records in use, in spawn order */

@@ -103,7 +103,7 @@ wake(errand_task *task, errand_why why, bool soon)
     if (task->phase == ERRAND_TASK_WAITING)
         task->phase = ERRAND_TASK_READY;
     if (soon)
-        errand__list_append(&scheduler->pass, &task->ready.link);
+        errand__ready_append_soon(scheduler, &task->ready);
     else
         errand__ready_append(scheduler, &task->ready);
 }

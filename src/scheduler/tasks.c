@@ -66,7 +66,7 @@ errand__task_spawn(errand__scheduler *scheduler, errand_task *parent, uint64_t r
     task->phase = ERRAND_TASK_READY;
     task->why = ERRAND_WHY_START;
     task->ready.visit = errand__task_visit;
-    task->ready.name = task->key;
+    task->ready.task = task;
     errand__audit_event(scheduler,
                         &(errand_step){
                             .kind = ERRAND_STEP_SPAWN,

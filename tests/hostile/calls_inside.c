@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: one small function per public call, and the table of what each answers where.
  * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
+#include "errand/choice.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -205,6 +206,36 @@ call_task_random(stage *self, int broken)
     return told(self);
 }
 
+static errand_status
+call_task_choose(stage *self, int broken)
+{
+    (void)errand_task_choose(N(1, self->inner), 6);
+    return told(self);
+}
+
+static errand_status
+call_task_chance(stage *self, int broken)
+{
+    (void)errand_task_chance(N(1, self->inner), 1, 2);
+    return told(self);
+}
+
+static errand_status
+call_task_random32(stage *self, int broken)
+{
+    (void)errand_task_random32(N(1, self->inner));
+    return told(self);
+}
+
+static errand_status
+call_task_fill(stage *self, int broken)
+{
+    unsigned char bytes[3];
+
+    errand_task_fill(N(1, self->inner), N(2, bytes), sizeof bytes);
+    return told(self);
+}
+
 const public_call inside_calls[] = {
     {"errand_job_cancelled", call_job_cancelled, PLACE_JOB, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
@@ -257,6 +288,14 @@ const public_call inside_calls[] = {
     {"errand_task_undefer", call_task_undefer, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_task_random", call_task_random, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_choose", call_task_choose, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_chance", call_task_chance, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_random32", call_task_random32, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_fill", call_task_fill, PLACE_TASK, 2, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
 };
 const size_t inside_call_count = sizeof inside_calls / sizeof inside_calls[0];

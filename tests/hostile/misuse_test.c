@@ -140,6 +140,8 @@ for_all(probe_fn *fn)
         fn(&record_calls[i]);
     for (size_t i = 0; i < tree_call_count; i++)
         fn(&tree_calls[i]);
+    for (size_t i = 0; i < choice_call_count; i++)
+        fn(&choice_calls[i]);
     assert_int_equal(failures, 0);
 }
 
@@ -269,6 +271,8 @@ child_failures(void)
         call_in_child(&record_calls[i]);
     for (size_t i = 0; i < tree_call_count; i++)
         call_in_child(&tree_calls[i]);
+    for (size_t i = 0; i < choice_call_count; i++)
+        call_in_child(&choice_calls[i]);
     errand_interrupt(forked.inbox);
     return failures;
 }

@@ -101,10 +101,10 @@ typedef struct public_call {
 } public_call;
 
 /* Of errand.h's runtime; of everything else outside of jobs; of recording; of jobs, news and
- * tasks; of the tree. */
+ * tasks; of the tree; of choices. */
 extern const public_call runtime_calls[], other_calls[], record_calls[], inside_calls[],
-    tree_calls[];
+    tree_calls[], choice_calls[];
 extern const size_t runtime_call_count, other_call_count, record_call_count,
-    inside_call_count, tree_call_count;
+    inside_call_count, tree_call_count, choice_call_count;
 
 #endif

@@ -38,6 +38,13 @@ EXEMPT = {
     "errand_file_kind_name": "takes any number",
     "errand_step_name": "takes any number", "errand_log_close": "NULL-safe",
     "errand_log_header_of": "NULL for NULL",
+    "errand_site_name": "takes any number", "errand_choices_print": "0 for NULL",
+    "errand_tape_abandon": "NULL-safe", "errand_enumerator_abandon": "NULL-safe",
+    "errand_tape_count": "0 for NULL", "errand_tape_at": "false for NULL",
+    "errand_tape_unused": "false for NULL", "errand_tape_changed": "false for NULL",
+    "errand_tape_rewind": "NULL-safe", "errand_tape_print": "0 for NULL",
+    "errand_enumerator_next": "false for NULL", "errand_enumerator_runs": "0 for NULL",
+    "errand_enumerator_complete": "false for NULL",
 }
 # Said in a function's comment of something else, or out of reach.
 NOT_SHOWN = {

@@ -15,6 +15,7 @@ typedef struct item {
 static item items[1000];
 static unsigned visited[2000];
 static size_t visited_count;
+static uint64_t rounds; /* of visits, which an item's choices hang on */
 
 static void
 note(errand__ready *ready, void *context)
@@ -32,9 +33,11 @@ ready_up(scheduler_rig *rig, unsigned count)
 {
     visited_count = 0;
     for (unsigned i = 0; i < count; i++) {
-        items[i] = (item){.ready = {.visit = note}, .number = i};
+        items[i] =
+            (item){.ready = {.visit = note, .key = i, .visits = rounds}, .number = i};
         errand__ready_append(&rig->scheduler, &items[i].ready);
     }
+    rounds++;
 }
 
 static void
@@ -79,6 +82,7 @@ same_seed_gives_the_same_order_and_another_seed_another(void **state)
     unsigned orders[3][1000];
 
     for (unsigned run = 0; run < 3; run++) {
+        rounds = 0;
         rig_restart(rig, ERRAND_ORDER_INLINE, run < 2 ? 11 : 12);
         ready_up(rig, 1000);
         rig_pass(rig);
@@ -90,7 +94,7 @@ same_seed_gives_the_same_order_and_another_seed_another(void **state)
     ready_up(rig, 1000);
     rig_pass(rig);
     ready_up(rig, 1000);
-    rig_pass(rig); /* the second pass draws anew */
+    rig_pass(rig); /* the second visit draws anew */
     assert_memory_not_equal(orders[0], visited, sizeof orders[0]);
 }
 
@@ -119,18 +123,43 @@ every_permutation_is_equally_likely(void **state)
 
 /* D4 */
 static void
-one_entry_draws_nothing(void **state)
+none_or_one_entry_draws_nothing(void **state)
 {
     scheduler_rig *rig = *state;
 
+    assert_int_equal(rig_pass(rig), 0);
+    assert_int_equal(rig->scheduler.audit.chosen, 0);
     ready_up(rig, 1);
-    items[0].ready.key = 77;
-    rig_pass(rig);
-    assert_int_equal(items[0].ready.key, 77);
+    assert_int_equal(rig_pass(rig), 1);
+    assert_int_equal(rig->scheduler.audit.chosen, 0);
     ready_up(rig, 2);
-    items[0].ready.key = 77;
-    rig_pass(rig);
-    assert_int_not_equal(items[0].ready.key, 77);
+    assert_int_equal(rig_pass(rig), 2);
+    assert_int_not_equal(rig->scheduler.audit.chosen, 0);
+}
+
+/* D52, D145: an item's place hangs on the item; those that stay keep their order. */
+static void
+an_item_less_leaves_the_others_in_their_order(void **state)
+{
+    scheduler_rig *rig = *state;
+    unsigned all[100], missing = 0;
+
+    rounds = 0;
+    ready_up(rig, 100);
+    assert_int_equal(rig_pass(rig), 100);
+    memcpy(all, visited, sizeof all);
+    rounds = 0;
+    rig_restart(rig, ERRAND_ORDER_INLINE, 7);
+    ready_up(rig, 100);
+    for (unsigned i = 0; i < 100; i += 3)
+        errand__list_unlink(&items[i].ready.link);
+    assert_int_equal(rig_pass(rig), 66);
+    for (unsigned i = 0; i < 100; i++) {
+        if (all[i] % 3 == 0)
+            missing++;
+        else
+            assert_int_equal(visited[i - missing], all[i]);
+    }
 }
 
 int
@@ -146,8 +175,10 @@ main(void)
             rig_teardown),
         cmocka_unit_test_setup_teardown(every_permutation_is_equally_likely,
                                         rig_setup_inline, rig_teardown),
-        cmocka_unit_test_setup_teardown(one_entry_draws_nothing, rig_setup_inline,
+        cmocka_unit_test_setup_teardown(none_or_one_entry_draws_nothing, rig_setup_inline,
                                         rig_teardown),
+        cmocka_unit_test_setup_teardown(an_item_less_leaves_the_others_in_their_order,
+                                        rig_setup_inline, rig_teardown),
     };
     return test_group("scheduler/pass", tests, NULL, NULL);
 }
