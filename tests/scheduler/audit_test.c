@@ -20,13 +20,13 @@ digest_of(scheduler_rig *rig, const fields *step)
     for (unsigned i = 0; i < step->steps_before; i++)
         errand__audit_step(&rig->scheduler, ERRAND_STEP_NOTE, 0, 0, 0, NULL);
     rig->scheduler.now = step->time;
+    rig->scheduler.audit.chosen = step->chosen;
     errand__audit_event(&rig->scheduler,
                         &(errand_step){
                             .kind = step->kind,
                             .detail = step->detail,
                             .key = step->key,
                             .value = step->value,
-                            .chosen = step->chosen,
                             .context = step->context,
                             .label = step->label,
                         },
