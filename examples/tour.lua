@@ -137,7 +137,7 @@ local function failure_of(f, ...)
 end
 
 local function cancel_one()
-    local task = errand.spawn(errand.command, { "sleep", "30" })
+    local task = errand.spawn(errand.command, { "sleep", "30", effect_free = true })
     errand.sleep(0.02)
     assert(errand.cancel(task, "the tour goes on"))
     local problem = failure_of(errand.await, task)
@@ -146,7 +146,8 @@ local function cancel_one()
 end
 
 local function time_one_out()
-    local problem = failure_of(errand.timeout, 0.02, errand.command, { "sleep", "60" })
+    local problem = failure_of(errand.timeout, 0.02, errand.command,
+                               { "sleep", "60", effect_free = true })
     assert(problem.code == "timeout", problem)
     return "sleep 60: " .. problem.message
 end

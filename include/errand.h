@@ -55,13 +55,13 @@ ERRAND_TOKEN(errand_submission); /* the executor's half, unarmed */
 
 typedef enum errand_order {
     ERRAND_ORDER_ARRIVAL = 0, /* real workers; drained as it comes: production */
-    ERRAND_ORDER_INLINE = 1   /* one job at a time at its virtual due; seeded: tests */
+    ERRAND_ORDER_INLINE = 1,  /* one job at a time at its virtual due; seeded: tests */
+    ERRAND_ORDER_PACED = 2    /* the same with real workers, from virtual begin to due */
 } errand_order;
 
-/* Coarse: clocks are read once per group of jobs and per millisecond of work: start and
- * end are off by at most 1 ms + 1/10^5; what a drain's handlers submit may share the time
- * of one of the last 16 of them, and jobs far below a microsecond the reading of one of the
- * next three of their group. */
+/* Coarse: clocks are read once per group of jobs and per millisecond of work: start and end
+ * are off by at most 1 ms + 1/10^5; what a drain's handlers submit may share the time of one
+ * of the last 16, jobs far below a microsecond one of the next three of their group. */
 typedef enum errand_times {
     ERRAND_TIMES_COARSE = 0,
     ERRAND_TIMES_EXACT = 1, /* two clock reads per job */
@@ -82,15 +82,13 @@ struct errand_choices; /* errand/choice.h */
 struct errand_completion;
 /* errand_completion_fn: a handler hears of each completion once, on the owner's thread,
  * as the second of those that one is delivered to:
- *   1. the decoder, if somebody waits and the outcome is not CANCELLED; else it is
- *   dropped
+ *   1. the decoder, if somebody waits and it is not CANCELLED; else it is dropped
  *   2. the handler: errand_drain's own, or on_completion in a drive and a RUN shutdown
- *   3. the continuation or task, if one waits: at its turn in a drive, maybe a later one
+ *   3. the continuation or task, if one waits: at its turn in a later drive
  * What none of them took is dropped when the last has returned; the job's state after 2.
- * Who takes the payload (errand_completion_take) has it alone: those behind find none,
- * and
- * errand_completion_read tells them EDECODE.  A handler that looks on should only read.
- * It may call everything but what answers EBUSY then, and be left by longjmp; see
+ * Who takes the payload (errand_completion_take) has it alone: those behind find none, and
+ * errand_completion_read tells them EDECODE.  A handler that looks on should only read.  It
+ * may call everything but what answers EBUSY then, and be left by longjmp; see
  * errand_runtime_unwound. */
 typedef void errand_completion_fn(void *arg, struct errand_completion *completion);
 
@@ -99,8 +97,8 @@ typedef struct errand_runtime_config {
     uint32_t operations_max; /* issued, not yet delivered; 0 = 65536; at most 2^24 - 1 */
     errand_order order;
     errand_times times;
-    uint64_t seed;     /* inline: decides everything; arrival: application draws only */
-    uint64_t start_ns; /* inline: what the clock reads first */
+    uint64_t seed;     /* seeded: decides everything; arrival: application draws only */
+    uint64_t start_ns; /* seeded: what the clock reads first */
     uint64_t grace_ns; /* between a cancel and the abort; 0 = 1 s */
     const errand_allocator *held_allocator; /* NULL = the library's own */
     uint32_t messages; /* blocks of 256 bytes for failure messages; 0 = 256 */
@@ -111,12 +109,11 @@ typedef struct errand_runtime_config {
     errand_completion_fn *on_completion;
     void *held_on_completion_arg;
     errand_recorder *held_recorder; /* every step is written to a log; NULL = none */
-    const struct errand_choices
-        *choices; /* who decides a seeded run; copied; may be NULL */
+    const struct errand_choices *choices; /* who decides a seeded run; may be NULL */
+    uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
 } errand_runtime_config;
 
-/* errand_runtime_create: make a runtime that belongs to the calling thread.  config NULL
- * = all defaults.
+/* errand_runtime_create: make the calling thread's runtime.  config NULL = all defaults.
  * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED ·
  *   EUNSUPPORTED (choices in arrival order). */
 ERRAND_API ERRAND_MUST_USE errand_status
@@ -209,7 +206,11 @@ typedef struct errand_decoder_type {
     bool (*trace)(void *data, errand_visitor *visitor);
 } errand_decoder_type;
 
-enum { ERRAND_SPEC_NO_SIGNAL = 1 };
+/* errand_spec.flags */
+enum {
+    ERRAND_SPEC_NO_SIGNAL = 1,  /* see errand_blocking_config */
+    ERRAND_SPEC_EFFECT_FREE = 2 /* nobody can tell how far it ran: errand/order.h */
+};
 /* What a prepared operation owns: kind, decoder, resource class, job.  From the success
  * of prepare (or start) on, state, decoder and hook data are the operation's: each is
  * dropped exactly once on every path. */
@@ -219,7 +220,7 @@ typedef struct errand_spec {
     errand_resource_class resource_class;
     uint8_t priority; /* 0 = normal, 1 = high, 2 = low; within one lease only */
     uint8_t lane;     /* 0 = the class's own; else from errand_lane_define */
-    uint16_t flags;   /* 0, or ERRAND_SPEC_NO_SIGNAL: errand_blocking_config */
+    uint16_t flags;   /* ERRAND_SPEC_... */
     const errand_job_type *held_job;
     void *state;
     const errand_decoder_type *held_decoder; /* may be NULL */
@@ -233,6 +234,9 @@ typedef struct errand_spec {
     uint64_t soft_ns;           /* running longer is listed as overrun; 0 = never */
     const char *held_name;      /* NULL = the job type's */
     uint64_t trace_id;
+    /* The host's number of a file, account ... that it works on; 0 = none.  A runtime's jobs
+     * of one domain run one at a time, as submitted, in every order. */
+    uint64_t domain;
 } errand_spec;
 /* errand_spec spec = ERRAND_SPEC_INIT; in C, and in C++, which names no members. */
 #if defined(__cplusplus)
@@ -339,7 +343,7 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
  * submission of a lane and priority at most.
  * Thread: [owner].   Consumes: *take_submission on success; refused, it stays valid.
  * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work)
- *   · ENOTHREAD · ENOMEM (the first of its lane) · ESPENT · EFOREIGN (a lease of another
+ *   · ENOTHREAD (in seeded orders EEXTERNAL) · ENOMEM (the first of its lane) · ESPENT · EFOREIGN (a lease of another
  *   runtime) · ECANCELLED (cancelled before) · EUNSUPPORTED (an async job on a blocking
  *   pool, a blocking one on the async executor) · EINVAL (a lane that was not defined) ·
  *   ETHREAD. */
@@ -411,25 +415,19 @@ ERRAND_API ERRAND_NORETURN void errand_panic(const char *format, ...) ERRAND_PRI
 /* ---- 6. A change of mind ----------------------------------------------------------- */
 
 typedef enum errand_cancel_answer {
-    /* It was queued: its body will never run, and a CANCELLED completion is drained. */
-    ERRAND_CANCEL_CANCELLED = 1,
-    /* It was cancelled while queued before; that completion is on its way, unchanged. */
-    ERRAND_CANCEL_ALREADY = 2,
-    /* Its token is set and its hook was called, by this cancel or by one before: it may
-     * end early, and its completion says how it ended. */
-    ERRAND_CANCEL_RUNNING = 3,
-    /* It has ended: its completion is on its way unchanged, or was drained while its
-     * continuation was not resumed yet, which then hears the reason instead. */
-    ERRAND_CANCEL_SETTLED = 4,
-    /* It is issued, bound or split: awaiting or submitting it will answer ECANCELLED. */
-    ERRAND_CANCEL_NOT_SUBMITTED = 5,
-    /* Nothing has this name: it was retired or delivered, or its handler runs now. */
-    ERRAND_CANCEL_UNKNOWN = 6
+    ERRAND_CANCEL_CANCELLED = 1,     /* it was queued: its body will never run */
+    ERRAND_CANCEL_ALREADY = 2,       /* cancelled while queued before; nothing changes */
+    ERRAND_CANCEL_RUNNING = 3,       /* asked to end, by this cancel or by one before */
+    ERRAND_CANCEL_SETTLED = 4,       /* it has ended; who was not resumed yet hears why */
+    ERRAND_CANCEL_NOT_SUBMITTED = 5, /* await and submit of it will answer ECANCELLED */
+    ERRAND_CANCEL_UNKNOWN = 6        /* retired, delivered, or its handler runs now */
 } errand_cancel_answer;
 
 /* errand_cancel: end the wait with the reason, and ask the operation to end.  From
  * RUNNING or CANCELLED on, its completion is drained like any other and flagged and
  * counted late, also if nobody ever waited (errand_start).  out_answer may be NULL.
+ * A running one has its token set and its hook called, and may end early; in the seeded
+ * orders that is so for effect-free ones alone: see errand/order.h.
  * Thread: [owner].   Errors: ETHREAD · EFOREIGN · EINVAL (reason). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_cancel(
     errand_runtime *runtime, const errand_identity *identity, errand_reason reason,
@@ -507,8 +505,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_completion_read(
 
 /* errand_drain: hand completions to fn in the configured order: at most budget, and at
  * most what was there at entry.  fn may be NULL.  *out_count counts completions.
- * Thread: [owner]; never blocks.   Errors: EBUSY (inside a handler, decoder, hook or
- *   drop, or not unwound) · ETHREAD. */
+ * Thread: [owner]; never blocks, but for what is due in seeded orders.   Errors: EBUSY
+ *   (inside a handler, decoder, hook or drop, or not unwound) · EEXTERNAL · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_drain(
     errand_runtime *runtime, size_t budget, errand_completion_fn *fn, void *arg,
     size_t *out_count);
@@ -519,9 +517,9 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_drain(
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_unwound(errand_runtime *runtime);
 
 /* errand_park: sleep until something is buffered, or until deadline_ns on the runtime's
- * clock (UINT64_MAX = none), whichever is first.  In inline order virtual time never
- * waits: returns at once.
- * Thread: [owner].   Errors: ETHREAD · EBUSY · EDEADLOCK (inside a job). */
+ * clock (UINT64_MAX = none), whichever is first.  Virtual time never waits: returns
+ * at once.
+ * Thread: [owner].   Errors: ETHREAD · EBUSY · EDEADLOCK (inside a job) · EEXTERNAL. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_park(errand_runtime *runtime, uint64_t deadline_ns);
 /* errand_runtime_wake_fd: a descriptor for a foreign event loop: readable while something
@@ -552,7 +550,7 @@ ERRAND_API ERRAND_MUST_USE errand_status
 errand_lease_snapshot(const errand_lease *lease, errand_snapshot *out_snapshot);
 /* errand_lease_wait_room: sleep until a submit would find room or there is something to
  * drain, or until deadline_ns on the runtime's clock.
- * Thread: [owner].   Errors: ETIMEOUT · EDEADLOCK (on a worker) · ETHREAD. */
+ * Thread: [owner].   Errors: ETIMEOUT · EDEADLOCK (on a worker) · EEXTERNAL · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns);
 

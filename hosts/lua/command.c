@@ -19,7 +19,7 @@ check_place(lua_State *L)
     if (!lua_isinteger(L, -2))
         luaL_error(L,
                    "command: a key is a %s: use places of the list, and argv, input, "
-                   "env, cwd and output_max",
+                   "env, cwd, output_max, domain and effect_free",
                    luaL_typename(L, -2));
     lua_Integer place = lua_tointeger(L, -2);
     if (place < 1 || place > luaL_len(L, 1))
@@ -34,8 +34,8 @@ check_place(lua_State *L)
 static void
 check_fields(lua_State *L)
 {
-    static const char *const fields[] = {"argv", "input",      "env",
-                                         "cwd",  "output_max", NULL};
+    static const char *const fields[] = {"argv",       "input",  "env",         "cwd",
+                                         "output_max", "domain", "effect_free", NULL};
     for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING) {
             check_place(L);
@@ -47,8 +47,8 @@ check_fields(lua_State *L)
             i++;
         if (fields[i] == NULL)
             luaL_error(L,
-                       "command: no field is called '%s': use argv, input, env, cwd and "
-                       "output_max",
+                       "command: no field is called '%s': use argv, input, env, cwd, "
+                       "output_max, domain and effect_free",
                        name);
     }
 }
@@ -188,8 +188,12 @@ fill_command(lua_State *L, errand_spec *spec, void *arg)
             luaL_error(L, "command: input must be a string, not %s",
                        luaL_typename(L, -1));
     }
+    errand__lua_work_option options;
+    errand__lua_work_options(L, 1, "command", &options);
     push_line(L, config.argv);
     errand__lua_work_filled(L, errand_spec_command(spec, &config), "command");
+    spec->domain = options.domain;
+    spec->flags = options.effect_free ? ERRAND_SPEC_EFFECT_FREE : 0;
 }
 
 static int

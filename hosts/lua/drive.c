@@ -74,12 +74,18 @@ drive(lua_State *L, errand__lua_run *run)
 {
     errand_task_id root = run->root->id;
     errand_lua_kind kind = ERRAND_LUA_OK;
+    int top = lua_gettop(L);
     uint64_t limit = run->options.deadline_ns;
     uint64_t deadline = limit == 0 || limit > UINT64_MAX - run->start_ns
                             ? UINT64_MAX
                             : run->start_ns + limit;
     for (int tries = 0; tries < 4; tries++) {
         errand_status status = drive_until(run, &root, deadline);
+        if (status == ERRAND_EEXTERNAL) {
+            lua_settop(L, top);
+            errand__lua_report_external(L, run);
+            return ERRAND_LUA_EXTERNAL;
+        }
         if (status != ERRAND_EDEADLOCK && status != ERRAND_ETIMEOUT)
             break;
         if (kind == ERRAND_LUA_OK) {

@@ -65,6 +65,7 @@ typedef struct errand_lua_options {
     uint64_t deadline_ns; /* on the run's clock, from its start; 0 = none */
     uint64_t grace_ns;    /* between a cancel and the abort; 0 = 1 s */
     uint64_t stop_ns;     /* real time that the closing shutdown may take; 0 = 1 s */
+    uint64_t watchdog_ns; /* as in errand_runtime_config */
     errand_lua_stop *held_stop;         /* NULL = cannot be interrupted */
     errand_lua_event_fn *on_completion; /* NULL = nobody */
     void *held_on_completion_arg;
@@ -84,7 +85,8 @@ typedef enum errand_lua_kind {
     ERRAND_LUA_STALL = 2,    /* tasks wait for what can never come; message lists them */
     ERRAND_LUA_DEADLINE = 3, /* options.deadline_ns passed */
     ERRAND_LUA_STOPPED = 4,  /* errand_lua_interrupt ended it */
-    ERRAND_LUA_REFUSED = 5   /* it could not start: see status and message */
+    ERRAND_LUA_REFUSED = 5,  /* it could not start: see status and message */
+    ERRAND_LUA_EXTERNAL = 6  /* what virtual time cannot express; message says what */
 } errand_lua_kind;
 
 typedef struct errand_lua_result {

@@ -110,7 +110,7 @@ void errand__lua_run_open(lua_State *L); /* its metatable */
 int errand__lua_verb_run(lua_State *L);  /* options.c: errand.run */
 
 /* ---- drive.c ----------------------------------------------------------------------------------------- */
-/* Drives until the root has ended.  With STALL its text is pushed. */
+/* Drives until the root has ended.  With STALL or EXTERNAL its text is pushed. */
 errand_lua_kind errand__lua_drive(lua_State *L, errand__lua_run *run);
 /* Did the stock interpreter hear a Ctrl-C?  look: then the roots are cancelled, once. */
 void errand__lua_interpreter_find(lua_State *L, errand__lua_run *run);
@@ -121,6 +121,8 @@ void errand__lua_interpreter_look(errand__lua_run *run);
 /* Both push a string; they may raise, for want of memory. */
 void errand__lua_report_failure(lua_State *L, errand__lua_task *task, bool nobody);
 void errand__lua_report_stall(lua_State *L, errand__lua_run *run);
+/* Pushes what ended the run that virtual time cannot express. */
+void errand__lua_report_external(lua_State *L, errand__lua_run *run);
 /* Remembers what an operation is about: the string at the top of the stack.  Never raises. */
 void errand__lua_report_subject(lua_State *L, errand__lua_run *run,
                                 const errand_identity *identity);
@@ -185,6 +187,13 @@ void errand__lua_group_ended(errand__lua_task *task);
 /* A verb that awaits one operation: a closure over a light userdata, the errand_lua_job. */
 int errand__lua_work_verb(lua_State *L);
 int errand__lua_verb_job(lua_State *L);
+/* What a table of options says of an operation; raises for a domain that is none. */
+typedef struct errand__lua_work_option {
+    uint64_t domain;
+    bool effect_free;
+} errand__lua_work_option;
+void errand__lua_work_options(lua_State *L, int index, const char *operation,
+                              errand__lua_work_option *out_options);
 /* After errand_spec_*: raises unless OK. */
 void errand__lua_work_filled(lua_State *L, errand_status status, const char *operation);
 /* Argument index as a string without a zero byte in it; raises.  The second refuses an empty one

@@ -21,8 +21,10 @@ read_order(lua_State *L, errand_lua_options *options)
     const char *order = lua_tostring(L, -1);
     if (order != NULL && strcmp(order, "inline") == 0)
         options->order = ERRAND_ORDER_INLINE;
+    else if (order != NULL && strcmp(order, "paced") == 0)
+        options->order = ERRAND_ORDER_PACED;
     else if (order == NULL || strcmp(order, "arrival") != 0)
-        luaL_error(L, "errand.run: order must be \"arrival\" or \"inline\"");
+        luaL_error(L, "errand.run: order must be \"arrival\", \"inline\" or \"paced\"");
 }
 
 static void
@@ -46,10 +48,12 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, bool *or
         options->deadline_ns = seconds_of(L, name);
     } else if (strcmp(name, "grace") == 0) {
         options->grace_ns = seconds_of(L, name);
+    } else if (strcmp(name, "watchdog") == 0) {
+        options->watchdog_ns = seconds_of(L, name);
     } else {
         luaL_error(L,
                    "errand.run: no option is called '%s': use order, seed, workers, "
-                   "deadline and grace",
+                   "deadline, grace and watchdog",
                    name);
     }
 }
@@ -67,7 +71,7 @@ read_options(lua_State *L, int index, errand_lua_options *options)
         read_field(L, lua_tostring(L, -2), options, &ordered);
     }
     if (options->has_seed && !ordered)
-        options->order = ERRAND_ORDER_INLINE;
+        options->order = ERRAND_ORDER_PACED;
 }
 
 /* errand.run(f, options): f's results, or its error. */

@@ -149,6 +149,7 @@ run_begin(errand__lua_run *run)
         .order = run->options.order,
         .seed = run->seed,
         .grace_ns = run->options.grace_ns,
+        .watchdog_ns = run->options.watchdog_ns,
         .on_completion =
             run->options.on_completion != NULL ? errand__lua_report_completion : NULL,
         .held_on_completion_arg = run,
@@ -206,9 +207,10 @@ push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall
 {
     errand__lua_task *failed =
         run->root->phase == ERRAND__LUA_DONE ? run->unheard : run->root;
-    if (kind == ERRAND_LUA_STALL) {
+    if (kind == ERRAND_LUA_STALL || kind == ERRAND_LUA_EXTERNAL) {
         lua_pushvalue(L, stall_text);
-        errand__lua_error_push(L, "stall", "run", "%s", lua_tostring(L, stall_text));
+        errand__lua_error_push(L, kind == ERRAND_LUA_STALL ? "stall" : "external", "run",
+                               "%s", lua_tostring(L, stall_text));
     } else if (kind == ERRAND_LUA_DEADLINE) {
         lua_pushfstring(L, "the deadline of %f s passed",
                         (lua_Number)run->options.deadline_ns / 1e9);

@@ -54,18 +54,73 @@ work_over(lua_State *L, int status, lua_KContext context)
     return job->push(L, completion, job->held_arg);
 }
 
+/* The value at the top names what an operation works on: a number, or a text of which one is made
+ * (FNV-1a). */
+static uint64_t
+domain_of(lua_State *L, const char *operation)
+{
+    uint64_t number = (uint64_t)lua_tointeger(L, -1);
+    size_t length = 0;
+    const char *text =
+        lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
+    if (text != NULL) {
+        number = UINT64_C(0xcbf29ce484222325);
+        for (size_t i = 0; i < length; i++)
+            number = (number ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    } else if (!lua_isinteger(L, -1)) {
+        luaL_error(L, "%s: domain must be a string or an integer, not %s", operation,
+                   luaL_typename(L, -1));
+    }
+    return number == 0 ? 1 : number;
+}
+
+void
+errand__lua_work_options(lua_State *L, int index, const char *operation,
+                         errand__lua_work_option *out_options)
+{
+    *out_options = (errand__lua_work_option){.domain = 0};
+    if (lua_getfield(L, index, "domain") != LUA_TNIL)
+        out_options->domain = domain_of(L, operation);
+    lua_pop(L, 1);
+    lua_getfield(L, index, "effect_free");
+    out_options->effect_free = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+}
+
+/* Takes the table of options off, if one is the last argument of a verb that takes none else. */
+static void
+take_options(lua_State *L, const errand_lua_job *job,
+             errand__lua_work_option *out_options)
+{
+    int index = lua_gettop(L);
+    *out_options = (errand__lua_work_option){.domain = 0};
+    if (index < 2 || !lua_istable(L, index))
+        return;
+    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), "domain") != 0)
+            luaL_error(L, "%s: the only option is 'domain'", job->name);
+    }
+    errand__lua_work_options(L, index, job->name, out_options);
+    lua_settop(L, index - 1);
+}
+
 static int
 work_await(lua_State *L, const errand_lua_job *job, uint32_t kind)
 {
     errand__lua_task *task = errand__lua_wait_task(L, job->name);
     errand__lua_run *run = task->run;
     errand_identity identity;
+    errand__lua_work_option options = {.domain = 0};
     errand_spec spec = ERRAND_SPEC_INIT;
     spec.kind = kind;
     spec.held_name = job->name;
     luaL_checkstack(L, LUA_MINSTACK, job->name);
     errand__lua_join_alive(L, task, job->name);
+    if (kind == VERB)
+        take_options(L, job, &options);
     job->fill(L, &spec, job->held_arg);
+    if (options.domain != 0)
+        spec.domain = options.domain;
     if (kind == VERB)
         spec.held_name = job->name; /* people know it by the verb */
     errand_status status =

@@ -77,7 +77,9 @@ ERRAND_BEGIN
       "the payload has another type, was taken, or there is none; see the message")      \
     X(EGONE, 23, "the inbox is closed; nobody will hear of it")                          \
     X(EREPRODUCE, 24,                                                                    \
-      "this seeded runtime refuses other threads' input; send it from its own")
+      "this seeded runtime refuses other threads' input; send it from its own")          \
+    X(EEXTERNAL, 25,                                                                     \
+      "something real went wrong that virtual time cannot express; see the stall text")
 
 typedef enum errand_status {
 #define ERRAND_X(name, number, sentence) ERRAND_##name = number,

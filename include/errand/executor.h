@@ -115,7 +115,8 @@ typedef struct errand_executor_snapshot {
     errand_overrun overrun[8]; /* the oldest of them */
     uint64_t destructor_panics, leaked;
 } errand_executor_snapshot;
-/* Thread: [any], while the executor lives.   Errors: EINVAL · EFORKED. */
+/* Thread: [any], while the executor lives, but not inside a turn of a seeded order.
+ * Errors: EINVAL · EFORKED · EUNSUPPORTED. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_executor_snapshot_read(
     errand_executor *executor, errand_executor_snapshot *out_snapshot);
 /* errand_lease_ages, errand_runtime_ages: the same for one lease, or for all of a

@@ -13,6 +13,25 @@ ERRAND_BEGIN
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_order_latency(errand_runtime *runtime, uint32_t kind, uint64_t estimate_ns);
 
+/* Cancel and deadlines in the seeded orders go by virtual time alone.  Before its begin an
+ * operation is queued, then it runs until its due, then it has ended.
+ *   - Cancelled before its begin: CANCELLED; its body never runs.
+ *   - Cancelled while it runs: its wait ends at once, its token is not set and its hook not
+ *     called; it runs to its end, and its completion comes late, at its due.
+ *   - The same with ERRAND_SPEC_EFFECT_FREE: token and hook hear of it at once; at its due
+ *     it has FAILED with ERRAND_CODE_CANCELLED, without payload or follow-ups, whatever its
+ *     body answered.
+ *   - Its deadline passes while it runs: FAILED with ERRAND_CODE_DEADLINE at its due; no
+ *     worker is written off.
+ * Snapshots of runtime and leases follow virtual time, too; that of an executor, which
+ * cannot, answers EUNSUPPORTED during a turn.
+ *
+ * What cannot be virtual ends the run: a due operation that takes longer in real time than
+ * watchdog_ns, a thread that cannot be made, a lost worker.  Then errand_run, _drive, _drain
+ * and _park answer EEXTERNAL from there on, errand_stall_text says what it was, and the
+ * shutdown accounts for everything, as always.  An interrupt also makes it real: what is
+ * with an executor is then asked to end as in arrival order.  So does the shutdown. */
+
 /* errand_digest: the audit of every step so far; 0 in arrival order.  Reading it
  *   changes nothing.
  * errand_audit_note: fold a host's own event in (label, bytes); in arrival order the

@@ -176,14 +176,14 @@ typedef struct errand_turn {
 } errand_turn;
 /* errand_drive: one bounded turn of everything that the runtime has to do.  budget
  *   NULL = default; out_turn may be NULL.
- * Errors: EBUSY (nested, or not unwound) · EINVAL · ETHREAD. */
+ * Errors: EBUSY (nested, or not unwound) · EINVAL · EEXTERNAL · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_drive(errand_runtime *runtime, const errand_budget *budget, errand_turn *out_turn);
 
 /* errand_run: drive and park until the task has ended.
  * Errors: EUNKNOWN · EBUSY · EDEADLOCK (on a worker, or a stall: it can never end; see
  *   errand_stall_text) · ETIMEOUT (deadline_ns on the runtime's clock; UINT64_MAX = none)
- *   · ETHREAD. */
+ *   · EEXTERNAL (seeded orders; the text says what) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_ns);
 /* errand_stall_text: every task that waits, and for what, then every resource of a

@@ -249,7 +249,7 @@ static inline bool
 errand__spec_needs_extra(const errand_spec *spec)
 {
     return (spec->deadline_ns | spec->soft_ns | spec->quarantine_ns | spec->work_max |
-            spec->flags) != 0 ||
+            spec->domain | (spec->flags & ERRAND_SPEC_NO_SIGNAL)) != 0 ||
            spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC;
 }
 static inline bool
@@ -267,7 +267,8 @@ errand__spec_is_plain(const errand_spec *spec)
     return spec->struct_size == sizeof *spec && spec->kind != 0 &&
            spec->resource_class == ERRAND_INTERRUPTIBLE_BLOCKING && job != NULL &&
            job->struct_size == sizeof *job && job->run != NULL &&
-           (spec->priority | spec->lane | spec->flags) == 0 &&
+           (spec->priority | spec->lane | (spec->flags & ~ERRAND_SPEC_EFFECT_FREE)) ==
+               0 &&
            (spec->quarantine_ns | spec->work_max | (uintptr_t)spec->held_hook) == 0 &&
            (decoder == NULL ||
             (decoder->struct_size == sizeof *decoder && decoder->decode != NULL));

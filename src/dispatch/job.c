@@ -129,6 +129,8 @@ errand_job_work(errand_job *job, uint64_t amount)
         &extra->work_done, &done, sum, memory_order_relaxed, memory_order_relaxed));
     if (sum <= extra->work_max)
         return ERRAND_OK;
+    if (job->block->virtual_time) /* no grace there: real time decides nothing */
+        return ERRAND_EBOUND;
     errand__post_record(job->block, job->record, job->generation,
                         0); /* start the grace */
     return ERRAND_EBOUND;

@@ -27,7 +27,8 @@ errand__spec_check(const errand_spec *spec, const char **out_text)
                                                                 : job->run == NULL)
         text = "the job type lacks run (blocking) or poll (async)";
     else if (spec->priority > 2 || spec->lane >= ERRAND_LANES ||
-             (spec->flags & ~(unsigned)ERRAND_SPEC_NO_SIGNAL) != 0)
+             (spec->flags &
+              ~(unsigned)(ERRAND_SPEC_NO_SIGNAL | ERRAND_SPEC_EFFECT_FREE)) != 0)
         text = "spec->priority, lane or flags is out of range";
     else if (quarantined && spec->quarantine_ns == 0 && spec->work_max == 0)
         text = "quarantined work needs quarantine_ns or work_max above 0";
@@ -77,6 +78,7 @@ errand__record_fill(errand__record *record, const errand_spec *spec, errand__ext
     extra->quarantine_ns = spec->quarantine_ns;
     extra->work_max = spec->work_max;
     extra->no_signal = (spec->flags & ERRAND_SPEC_NO_SIGNAL) != 0;
+    extra->effect_free = (spec->flags & ERRAND_SPEC_EFFECT_FREE) != 0;
 }
 
 const char *

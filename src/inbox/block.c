@@ -2,7 +2,8 @@
 /* Design notes: the block of a runtime.
  *
  * One mapping: header, records, failures; a second one for labels, made when the first is
- * needed.  Pages are touched as they are first used.
+ * needed.  Pages are touched as they are first used: a failure whose next is 0 was never given
+ * back, and the one behind it is next.
  *
  * refs is biased: it starts at the bias plus one for the runtime.  Handles and leases add one
  * each.  While the inbox is open every accepted operation comes back through it, so operations
@@ -11,6 +12,8 @@
  * put can bring the count to zero in between. */
 #include <unistd.h>
 #include "inbox/inbox.h"
+
+#define LAST UINT32_MAX /* next of a failure that was given back while none was free */
 
 static size_t
 round_up(size_t size)
@@ -50,8 +53,6 @@ errand__block_create(uint64_t runtime_id, uint32_t operations_max, uint32_t mess
     block->mapped = size;
     block->runtime_id = runtime_id;
     block->wake_fd = -1;
-    for (uint32_t i = 1; i < messages; i++)
-        atomic_store_explicit(&block->failures[i].next, i + 1, memory_order_relaxed);
     atomic_store_explicit(&block->failure_free, messages > 0 ? 1 : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&block->refs, ERRAND__REFS_BIAS + 1, memory_order_relaxed);
@@ -102,12 +103,17 @@ errand__failure_take(errand__block *block)
     for (;;) {
         uint32_t index = (uint32_t)first;
         errand__failure *failure = &block->failures[index];
+        uint32_t next;
         uint64_t after;
 
         if (index == 0)
             return NULL;
-        after = ((first >> 32) + 1) << 32 |
-                atomic_load_explicit(&failure->next, memory_order_relaxed);
+        next = atomic_load_explicit(&failure->next, memory_order_relaxed);
+        if (next == 0)
+            next = index + 1 < block->failure_count ? index + 1 : 0;
+        else if (next == LAST)
+            next = 0;
+        after = ((first >> 32) + 1) << 32 | next;
         if (atomic_compare_exchange_weak_explicit(&block->failure_free, &first, after,
                                                   memory_order_acq_rel,
                                                   memory_order_acquire)) {
@@ -126,7 +132,9 @@ errand__failure_give(errand__block *block, errand__failure *failure)
     uint64_t after;
 
     do {
-        atomic_store_explicit(&failure->next, (uint32_t)first, memory_order_relaxed);
+        atomic_store_explicit(&failure->next,
+                              (uint32_t)first == 0 ? LAST : (uint32_t)first,
+                              memory_order_relaxed);
         after = ((first >> 32) + 1) << 32 | index;
     } while (!atomic_compare_exchange_weak_explicit(
         &block->failure_free, &first, after,

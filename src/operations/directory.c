@@ -59,6 +59,7 @@ errand_spec_list_dir(errand_spec *out_spec, const char *path, size_t max)
         return ERRAND_ENOMEM;
     state->max = max == 0 ? LIST_DEFAULT : max;
     errand__operation_spec_fill(out_spec, ERRAND_KIND_LIST_DIR, &list_job, state);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     return ERRAND_OK;
 }
 
@@ -72,6 +73,7 @@ errand_spec_stat_file(errand_spec *out_spec, const char *path, bool follow)
         return ERRAND_ENOMEM;
     state->follow = follow;
     errand__operation_spec_fill(out_spec, ERRAND_KIND_STAT_FILE, &stat_job, state);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     return ERRAND_OK;
 }
 

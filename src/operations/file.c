@@ -71,6 +71,7 @@ errand_spec_read_file(errand_spec *out_spec, const char *path, size_t max)
     state->size = max == 0 ? READ_DEFAULT : max;
     state->flags = O_RDONLY;
     errand__operation_spec_fill(out_spec, ERRAND_KIND_READ_FILE, &read_job, state);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     return ERRAND_OK;
 }
 
@@ -86,6 +87,7 @@ errand_spec_hash_file(errand_spec *out_spec, const char *path)
         return status;
     state->flags = O_RDONLY;
     errand__operation_spec_fill(out_spec, ERRAND_KIND_HASH_FILE, &hash_job, state);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     return ERRAND_OK;
 }
 

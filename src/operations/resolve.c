@@ -56,6 +56,7 @@ errand_spec_resolve(errand_spec *out_spec, const char *host, const char *service
         state->service = errand__operation_copy(&cursor, service, service_size);
     state->shown = errand__operation_show(host);
     errand__operation_spec_fill(out_spec, ERRAND_KIND_RESOLVE, &resolve_job, state);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     out_spec->resource_class = ERRAND_QUARANTINED_BLOCKING;
     out_spec->deadline_ns = timeout_ns == 0 ? timeout_default_ns : timeout_ns;
     out_spec->quarantine_ns = out_spec->deadline_ns;

@@ -56,6 +56,7 @@ errand_spec_nothing(errand_spec *out_spec)
 {
     ERRAND_REQUIRE_ARG(out_spec != NULL, ERRAND_EINVAL, "out_spec is NULL");
     errand__operation_spec_fill(out_spec, ERRAND_KIND_NOTHING, &nothing_job, NULL);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     return ERRAND_OK;
 }
 
@@ -73,6 +74,7 @@ errand_spec_echo(errand_spec *out_spec, const void *bytes, size_t size)
     state->size = size;
     state->bytes = errand__operation_copy(&cursor, bytes, size);
     errand__operation_spec_fill(out_spec, ERRAND_KIND_ECHO, &echo_job, state);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     return ERRAND_OK;
 }
 

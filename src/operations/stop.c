@@ -126,6 +126,7 @@ errand_spec_sleep(errand_spec *out_spec, uint64_t ns)
         return ERRAND_ENOMEM;
     }
     errand__operation_spec_fill(out_spec, ERRAND_KIND_SLEEP, &sleep_job, state);
+    out_spec->flags = ERRAND_SPEC_EFFECT_FREE;
     out_spec->held_hook = &errand__operation_stop_hook;
     out_spec->hook_data = state->stop;
     return ERRAND_OK;

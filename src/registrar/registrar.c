@@ -60,6 +60,7 @@ errand__registrar_fini(errand__registrar *registrar)
         registrar->free_extras = extra->next_free;
         errand__mem_free(NULL, extra, sizeof *extra);
     }
+    errand__domains_fini(registrar);
     while (registrar->prepared_all != NULL) {
         errand__prepared *prepared = registrar->prepared_all;
 
@@ -196,6 +197,9 @@ errand__extra_give(errand__registrar *registrar, errand__extra *extra)
 {
     if (extra == &errand__label_only)
         return;
+    if (extra->domain != NULL)
+        errand__domain_let(registrar, extra->domain);
+    extra->domain = NULL;
     extra->next_free = registrar->free_extras;
     registrar->free_extras = extra;
 }

@@ -73,13 +73,33 @@ typedef struct errand__failure {
     char text[256];
 } errand__failure;
 
+/* What jobs of one domain share (domain.c).  Owner thread only. */
+typedef struct errand__domain {
+    uint64_t number;
+    struct errand__domain *next; /* in its bucket, or free */
+    uint64_t refs;               /* extras that name it */
+    uint64_t out;                /* seeded: armed, and not yet ended for the program */
+    uint64_t due, tie;           /* seeded: of the last that is out; 0 = none is */
+    /* Arrival and paced: those that have not ended really, in the order of submission. */
+    errand__link queue;
+    bool handed; /* the first of them is with its executor */
+} errand__domain;
+
 /* What only some operations have; allocated in bind (or start) by the runtime's thread, from the
  * library's own memory: a body that outlives its runtime still reads it (O58). */
 typedef struct errand__extra {
     uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
     uint64_t quarantine_ns, work_max; /* 0 = none */
-    bool no_signal;         /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
-    uint8_t deadline_stage; /* what deadline_entry waits for; see cancel.c */
+    bool no_signal; /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
+    bool effect_free;
+    uint8_t deadline_stage; /* what deadline_entry waits for; see deadlines.c */
+    /* Seeded orders: the errand_code that the program hears of at the due, whatever the body
+     * answers; 0 = the body's. */
+    uint8_t fixed_code;
+    bool begun;     /* of a domain: virtual time has reached its begin */
+    bool arrived;   /* paced: its completion has come and waits for its due */
+    bool counted;   /* seeded: among its lease's told ones */
+    bool in_domain; /* seeded: among its domain's that are out */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
@@ -88,6 +108,9 @@ typedef struct errand__extra {
     uint64_t label_hash;                 /* seeded orders: of its name */
     uint32_t slot;                       /* seeded orders: its record's */
     errand__heap_entry due_entry;        /* seeded orders: in the due heap */
+    errand__heap_entry begin_entry;      /* paced: in the begin heap */
+    errand__domain *domain;              /* a counted reference, or NULL */
+    errand__link domain_link;            /* in the domain's queue */
     errand__heap_entry deadline_entry;   /* in the runtime's deadline heap */
     struct errand__extra *next_free;
 } errand__extra;
@@ -126,6 +149,9 @@ typedef struct errand__follow {
     uintptr_t next;
     errand_spec spec;
     void *wait;
+    /* Given when its parent is delivered. */
+    uint64_t key; /* seeded orders */
+    uint8_t lease;
 } errand__follow;
 /* details of a record: a failure, or (low bit set) the newest follow, whose next leads on to the
  * older ones and last to the failure, if there is one. */
@@ -208,6 +234,9 @@ typedef struct errand__registrar {
     bool shared;                /* an inbox handle exists: other threads may post */
     uint64_t next_wait, next_generation, next_operation; /* 0 = exhausted */
     errand__extra *free_extras;
+    errand__domain **domains; /* buckets, a power of 2 of them */
+    errand__domain *free_domains;
+    size_t domain_room, domain_count;
     struct errand__prepared *prepared_free, *prepared_all;
 } errand__registrar;
 
@@ -245,6 +274,13 @@ errand__record_identity(uint64_t runtime_id, const errand__record *record)
  * allocator.  NULL = no memory. */
 errand__extra *errand__extra_take(errand__registrar *registrar);
 void errand__extra_give(errand__registrar *registrar, errand__extra *extra);
+
+/* domain.c.  hold: the domain of this number, with one more reference; NULL = no memory. */
+errand__domain *errand__domain_hold(errand__registrar *registrar, uint64_t number);
+void errand__domain_let(errand__registrar *registrar, errand__domain *domain);
+/* Forgets what is queued in any domain. */
+void errand__domains_empty(errand__registrar *registrar);
+void errand__domains_fini(errand__registrar *registrar);
 
 /* Prepared operations: blocks that stay while the runtime lives, with a generation. */
 typedef struct errand__prepared {

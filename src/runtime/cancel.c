@@ -3,20 +3,13 @@
  *
  * The wait ends at once with the reason; the operation ends at its completion (O36).  A queued
  * one is settled here, whatever the workers do (O22).  A running one has its token set and its
- * hook called, once for life.  Deadlines are cancels that the clock asks for; a body that does
- * not heed its deadline is settled by the library with HELD and its worker written off (O45).
+ * hook called, once for life.
  *
  * In the seeded orders "queued" and "running" follow virtual time: queued until begin, running
- * until due, whatever has really happened (D141). */
-#include "core/pause.h"
+ * until due, whatever has really happened (D141).  A begun operation that may leave something
+ * behind runs to its end unasked, since how far it had come would be seen; one that is effect-free
+ * is asked, and its completion says at its due what it would say at best (D143). */
 #include "runtime/runtime.h"
-
-enum { /* extra->deadline_stage: what the entry in the deadline heap waits for */
-       STAGE_NONE = 0,
-       STAGE_OWN = 1,   /* the operation's deadline, from submit */
-       STAGE_GRACE = 2, /* asked to end: now it is settled without its body */
-       STAGE_BOUND = 3  /* beyond its finite work */
-};
 
 static errand_lease *
 lease_of(errand_runtime *runtime, errand__record *record)
@@ -24,71 +17,26 @@ lease_of(errand_runtime *runtime, errand__record *record)
     return runtime->leases[record->lease];
 }
 
-/* ---- deadlines ------------------------------------------------------------------------------------ */
-
-/* What comes first counts: a later limit never puts off one that is set already. */
-static void
-deadline_set(errand_runtime *runtime, errand__record *record, unsigned stage,
-             uint64_t in_ns)
-{
-    errand__extra *extra = record->extra;
-    uint64_t due = errand__time_add(errand__runtime_time(runtime), in_ns);
-
-    if (extra->deadline_entry.position != 0 && extra->deadline_entry.major <= due)
-        return;
-    errand__heap_remove(&runtime->deadlines, &extra->deadline_entry);
-    extra->deadline_stage = (uint8_t)stage;
-    extra->deadline_entry.major = due;
-    extra->deadline_entry.minor = runtime->scheduler.registrations++; /* as timers, O72 */
-    extra->deadline_entry.last = record->slot;
-    errand__heap_insert(&runtime->deadlines, &extra->deadline_entry);
-}
-
-void
-errand__deadline_forget(errand_runtime *runtime, errand__record *record)
-{
-    errand__heap_remove(&runtime->deadlines, &record->extra->deadline_entry);
-}
-
-void
-errand__deadline_begin(errand_runtime *runtime, errand__record *record)
-{
-    if (record->extra->deadline_ns != 0)
-        deadline_set(runtime, record, STAGE_OWN, record->extra->deadline_ns);
-}
-
-/* Does virtual time say how far it is?  Not once it was handed to its executor, nor at the end
- * of its runtime or lease, which no due will be waited for. */
-static bool
-virtually(errand_runtime *runtime, errand__record *record)
-{
-    return errand__seeded(runtime) && !runtime->closing &&
-           !lease_of(runtime, record)->refusing &&
-           (record->owner_flags & ERRAND__OWN_HANDED) == 0;
-}
-
-/* Is it, for everyone who can see it, still waiting for its begin? */
-static bool
-before_begin(errand_runtime *runtime, errand__record *record)
-{
-    return !virtually(runtime, record) || runtime->scheduler.now < record->extra->begin;
-}
-
-/* Settles a queued operation; false: it runs, or has ended. */
-static bool
-settle_queued(errand_runtime *runtime, errand__record *record, errand_outcome outcome,
-              errand_code code)
+bool
+errand__cancel_queued(errand_runtime *runtime, errand__record *record,
+                      errand_outcome outcome, errand_code code)
 {
     errand_lease *lease = lease_of(runtime, record);
 
-    if (!before_begin(runtime, record) ||
-        !errand__settle_queued(runtime->block, record, (uint32_t)record->generation,
+    if (errand__virtually(runtime, record) &&
+        runtime->scheduler.now >= record->extra->begin)
+        return false;
+    if (!errand__settle_queued(runtime->block, record, (uint32_t)record->generation,
                                outcome, code, &lease->cells[0], &errand__owner_putter))
         return false;
     if (errand__seeded(runtime))
         errand__order_forget(&runtime->scheduler, record->extra);
-    if ((record->owner_flags & ERRAND__OWN_HANDED) != 0)
+    if ((record->owner_flags & ERRAND__OWN_HANDED) != 0) {
+        record->owner_flags &= (uint8_t)~ERRAND__OWN_HANDED;
         lease->executor->ops->stale(lease, record->lane, record->priority);
+    }
+    errand__told(runtime, record, outcome, code);
+    errand__domain_leave(runtime, record);
     return true;
 }
 
@@ -116,117 +64,91 @@ nudge(errand_lease *lease, errand__record *record)
         lease->executor->ops->nudge(lease, record, (uint32_t)record->generation);
 }
 
-/* Sets the token and calls the hook, once for life (O38). */
 static void
-ask_to_end(errand_runtime *runtime, errand__record *record)
+call_hook(errand_runtime *runtime, errand__record *record, bool sealed)
 {
-    errand_lease *lease = lease_of(runtime, record);
-    bool quarantined = record->resource_class == ERRAND_QUARANTINED_BLOCKING;
+    hook_call call = {record->hook, record->hook_data, ERRAND_HOOK_ERROR, ""};
     char text[64];
 
-    errand__token_set(record);
+    nudge(lease_of(runtime, record), record); /* the hook may be left by longjmp */
+    if (errand__contained(call_cancel_hook, &call, text, sizeof text) ||
+        call.answer != ERRAND_HOOK_REAPED)
+        errand__cleanup_add(runtime, record,
+                            call.answer == ERRAND_HOOK_ERROR ? call.text : NULL, sealed,
+                            true);
+}
+
+void
+errand__ask_to_end(errand_runtime *runtime, errand__record *record, errand_code code)
+{
+    bool is_virtual = errand__virtually(runtime, record);
+    bool heard = !is_virtual || record->extra->effect_free;
+
+    if (is_virtual && record->extra->fixed_code == ERRAND_CODE_NONE &&
+        (heard || code == ERRAND_CODE_DEADLINE))
+        record->extra->fixed_code = (uint8_t)code;
+    if (heard)
+        errand__token_set(record);
     if ((record->owner_flags & ERRAND__OWN_HOOK_RAN) == 0) {
         record->owner_flags |= ERRAND__OWN_HOOK_RAN;
-        if (quarantined) {
-            errand__cleanup_add(runtime, record, NULL);
-        } else if (record->hook != NULL) {
-            hook_call call = {record->hook, record->hook_data, ERRAND_HOOK_ERROR, ""};
-
-            nudge(lease, record); /* the hook may be left by longjmp */
-            if (errand__contained(call_cancel_hook, &call, text, sizeof text) ||
-                call.answer != ERRAND_HOOK_REAPED)
-                errand__cleanup_add(runtime, record,
-                                    call.answer == ERRAND_HOOK_ERROR ? call.text : NULL);
-        }
+        if (record->resource_class == ERRAND_QUARANTINED_BLOCKING)
+            errand__cleanup_add(runtime, record, NULL, false, true);
+        else if (record->hook != NULL && heard)
+            call_hook(runtime, record, is_virtual);
+        else if (record->hook != NULL)
+            errand__cleanup_add(runtime, record, NULL, true, false);
+    } else if (!is_virtual) {
+        errand__cleanup_ask(runtime, record); /* what heard nothing so far */
     }
-    nudge(lease, record);
-}
-
-/* The body did not end: its operation does, and the worker is replaced. */
-static void
-settle_held(errand_runtime *runtime, errand__record *record, errand_code code)
-{
-    errand_lease *lease = lease_of(runtime, record);
-    uint32_t generation = (uint32_t)record->generation;
-
-    ERRAND__PAUSE("write-off");
-    if (!errand__settle_begin(record, generation, ERRAND__RUNNING, ERRAND_FAILED, code,
-                              ERRAND__FLAG_HELD))
-        return;
-    errand__count(&runtime->held);
-    if (lease->executor->ops->write_off != NULL)
-        lease->executor->ops->write_off(lease, record, generation);
-    record->payload = (errand_payload){.data = NULL};
-    record->times = 0;
-    record->job_code = record->sys_errno = 0;
-    errand__settle(runtime->block, record, &lease->cells[0], &errand__owner_putter);
-}
-
-static void
-deadline_fire(errand_runtime *runtime, errand__record *record)
-{
-    unsigned stage = record->extra->deadline_stage;
-    unsigned state = errand__control_state(
-        atomic_load_explicit(&record->control, memory_order_acquire));
-
-    record->extra->deadline_stage = STAGE_NONE;
-    if (state == ERRAND__SETTLED ||
-        (state == ERRAND__QUEUED &&
-         settle_queued(runtime, record, ERRAND_FAILED, ERRAND_CODE_DEADLINE)))
-        return;
-    if (stage == STAGE_OWN && record->resource_class != ERRAND_QUARANTINED_BLOCKING) {
-        deadline_set(runtime, record, STAGE_GRACE, runtime->config.grace_ns);
-        ask_to_end(runtime, record);
-        return;
-    }
-    settle_held(runtime, record,
-                stage == STAGE_BOUND ? ERRAND_CODE_BOUND : ERRAND_CODE_DEADLINE);
-}
-
-size_t
-errand__deadlines_fire(errand_runtime *runtime, size_t budget)
-{
-    uint64_t now = errand__runtime_time(runtime);
-    size_t fired = 0;
-
-    while (fired < budget) {
-        errand__heap_entry *first = errand__heap_first(&runtime->deadlines);
-
-        if (first == NULL || first->major > now || first->major == UINT64_MAX)
-            break;
-        errand__heap_remove(&runtime->deadlines, first);
-        deadline_fire(runtime, &runtime->registrar.records[first->last]);
-        fired++;
-    }
-    return fired;
+    if (heard)
+        nudge(lease_of(runtime, record), record);
 }
 
 /* ---- cancel ------------------------------------------------------------------------------------------- */
 
 static errand_cancel_answer
+answer_settled(uint64_t control, bool again)
+{
+    return again && ((control >> ERRAND__OUTCOME_SHIFT) & 0xff) == ERRAND_CANCELLED
+               ? ERRAND_CANCEL_ALREADY
+               : ERRAND_CANCEL_SETTLED;
+}
+
+/* Its begin has come; what its executor has made of it is nobody's business (D141). */
+static errand_cancel_answer
+cancel_begun(errand_runtime *runtime, errand__record *record, uint64_t control,
+             bool again)
+{
+    bool before = errand__control_state(control) == ERRAND__SETTLED &&
+                  (record->owner_flags & ERRAND__OWN_HANDED) == 0;
+
+    if (before)
+        return answer_settled(control, again);
+    if (runtime->scheduler.now >= record->extra->due)
+        return ERRAND_CANCEL_SETTLED;
+    if (!again)
+        errand__ask_to_end(runtime, record, ERRAND_CODE_CANCELLED);
+    return ERRAND_CANCEL_RUNNING;
+}
+
+static errand_cancel_answer
 cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 {
     errand__extra *extra = record->extra;
-    bool seeded_done = virtually(runtime, record) && runtime->scheduler.now >= extra->due;
-    unsigned state;
+    uint64_t control;
 
-    if (!seeded_done &&
-        settle_queued(runtime, record, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED))
+    if (errand__cancel_queued(runtime, record, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED))
         return ERRAND_CANCEL_CANCELLED;
-    state = errand__control_state(
-        atomic_load_explicit(&record->control, memory_order_acquire));
-    if (state == ERRAND__SETTLED || seeded_done) {
-        bool cancelled = ((atomic_load_explicit(&record->control, memory_order_relaxed) >>
-                           ERRAND__OUTCOME_SHIFT) &
-                          0xff) == ERRAND_CANCELLED;
-
-        return again && cancelled && state == ERRAND__SETTLED ? ERRAND_CANCEL_ALREADY
-                                                              : ERRAND_CANCEL_SETTLED;
-    }
-    if (!again) {
+    control = atomic_load_explicit(&record->control, memory_order_acquire);
+    if (errand__virtually(runtime, record))
+        return cancel_begun(runtime, record, control, again);
+    if (errand__control_state(control) == ERRAND__SETTLED)
+        return answer_settled(control, again);
+    if (!again || errand__seeded(runtime)) {
         if (extra != NULL && extra->quarantine_ns != 0)
-            deadline_set(runtime, record, STAGE_GRACE, extra->quarantine_ns);
-        ask_to_end(runtime, record);
+            errand__deadline_set(runtime, record, ERRAND__STAGE_GRACE,
+                                 extra->quarantine_ns);
+        errand__ask_to_end(runtime, record, ERRAND_CODE_CANCELLED);
     }
     return ERRAND_CANCEL_RUNNING;
 }
@@ -321,7 +243,8 @@ errand__posted_run(errand_runtime *runtime, errand__record *record)
     if (record->phase == ERRAND__PHASE_ARMED && extra != NULL && extra->work_max != 0 &&
         atomic_load_explicit(&extra->work_done, memory_order_relaxed) > extra->work_max) {
         errand__token_set(record);
-        deadline_set(runtime, record, STAGE_BOUND, runtime->config.grace_ns);
+        errand__deadline_set(runtime, record, ERRAND__STAGE_BOUND,
+                             runtime->config.grace_ns);
     }
 }
 

@@ -13,7 +13,8 @@
 #define STUCK_AFTER 32
 
 void
-errand__cleanup_add(errand_runtime *runtime, errand__record *record, const char *error)
+errand__cleanup_add(errand_runtime *runtime, errand__record *record, const char *error,
+                    bool sealed, bool asked)
 {
     errand__cleanup *entry = runtime->cleanups_free;
 
@@ -27,6 +28,8 @@ errand__cleanup_add(errand_runtime *runtime, errand__record *record, const char 
                                .generation = record->generation,
                                .record = record,
                                .due_ns = UINT64_MAX,
+                               .sealed = sealed,
+                               .asked = asked,
                                .errors = error != NULL};
     if (error != NULL)
         errand__text_format(entry->text, sizeof entry->text, "%s", error);
@@ -36,7 +39,8 @@ errand__cleanup_add(errand_runtime *runtime, errand__record *record, const char 
         entry->hook = record->hook;
         entry->hook_data = record->hook_data;
         record->hook = NULL; /* the entry's now */
-        entry->due_ns = errand__runtime_time(runtime) + FIRST_NS;
+        if (!sealed)
+            entry->due_ns = errand__runtime_time(runtime) + FIRST_NS;
     }
     record->owner_flags |= ERRAND__OWN_ENTRY;
     errand__list_append(&runtime->cleanups, &entry->link);
@@ -85,10 +89,45 @@ errand__cleanup_completed(errand_runtime *runtime, errand__record *record)
         entry_end(runtime, entry);
         return true;
     }
+    if (!entry->asked) { /* it ended by itself: its hook goes as any other */
+        record->hook = entry->hook;
+        entry->hook = NULL;
+        entry_end(runtime, entry);
+        return false;
+    }
     record->owner_flags &= (uint8_t)~ERRAND__OWN_ENTRY;
     entry->record = NULL;
+    entry->sealed = false;
     entry->due_ns = errand__runtime_time(runtime); /* ask at once */
     return false;
+}
+
+static void
+call_cancel(void *arg)
+{
+    errand__cleanup *entry = arg;
+    char text[128];
+
+    (void)entry->hook->cancel(entry->hook_data, text, sizeof text);
+}
+
+void
+errand__cleanup_ask(errand_runtime *runtime, errand__record *record)
+{
+    errand__cleanup *entry;
+    char text[64];
+
+    if ((record->owner_flags & ERRAND__OWN_ENTRY) == 0)
+        return;
+    entry = entry_of(runtime, record->wait_id, record->generation);
+    if (entry == NULL || entry->hook == NULL || !entry->sealed)
+        return;
+    entry->sealed = false;
+    entry->due_ns = errand__time_add(errand__runtime_time(runtime), FIRST_NS);
+    if (entry->asked)
+        return;
+    entry->asked = true;
+    (void)errand__contained(call_cancel, entry, text, sizeof text);
 }
 
 typedef struct reap_call {
@@ -193,7 +232,8 @@ errand_reap_ready(errand_runtime *runtime, const errand_identity *identity)
                 : NULL;
     if (entry == NULL || entry->hook == NULL)
         return ERRAND_EUNKNOWN;
-    entry->due_ns = 0;
+    if (!entry->sealed)
+        entry->due_ns = 0;
     return ERRAND_OK;
 }
 

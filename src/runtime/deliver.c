@@ -9,15 +9,26 @@
 
 /* ---- the completion ------------------------------------------------------------------------- */
 
+/* Has virtual time decided what the program hears, whatever the body answered (D143)? */
+static bool
+is_fixed(const errand__record *record)
+{
+    return record->extra != NULL && record->extra->fixed_code != ERRAND_CODE_NONE;
+}
+
 static void
 fill_failure(errand_runtime *runtime, errand__record *record,
              errand_completion *completion)
 {
     errand__failure *failure = errand__details_failure(record->details);
 
+    runtime->hand_failure = failure;
+    if (is_fixed(record)) {
+        completion->message = errand_code_text(completion->code);
+        return;
+    }
     completion->job_code = record->job_code;
     completion->sys_errno = record->sys_errno;
-    runtime->hand_failure = failure;
     if (failure == NULL || failure->text[0] == '\0')
         completion->message = errand_code_text(completion->code);
     else
@@ -86,6 +97,11 @@ fill_completion(errand_runtime *runtime, errand__record *record, uint64_t contro
                              : 0) |
                         ((control & ERRAND__FLAG_HELD) != 0 ? ERRAND_HELD : 0) |
                         ((control & ERRAND__FLAG_LOST) != 0 ? ERRAND_MESSAGE_LOST : 0);
+    if (is_fixed(record)) {
+        completion->outcome = ERRAND_FAILED;
+        completion->code = (errand_code)record->extra->fixed_code;
+        completion->flags &= ~(uint32_t)ERRAND_MESSAGE_LOST;
+    }
     completion->payload = (errand_payload){.data = NULL};
     if (completion->outcome == ERRAND_COMPLETED) { /* never half a result (C-F1) */
         completion->payload = record->payload;
@@ -215,11 +231,9 @@ route(errand_runtime *runtime, errand__record *record)
 /* ---- the item in hand ---------------------------------------------------------------------------- */
 
 static void
-follow_push(errand_runtime *runtime, errand__follow *follow, uint8_t lease)
+follow_push(errand_runtime *runtime, errand__follow *follow)
 {
     follow->next = 0;
-    follow->spec.flags =
-        lease; /* checked 0 before: carries the parent's lease from here */
     if (runtime->follow_first == 0)
         runtime->follow_first = (uintptr_t)follow;
     else
@@ -227,10 +241,27 @@ follow_push(errand_runtime *runtime, errand__follow *follow, uint8_t lease)
     runtime->follow_last = (uintptr_t)follow;
 }
 
-/* Details list the newest first; follow-ups are submitted in call order. */
+/* How far a body came that was stopped early shows in nothing. */
+static void
+drop_follows(errand_runtime *runtime, errand__record *record)
+{
+    while ((record->details & ERRAND__DETAILS_FOLLOW) != 0) {
+        errand__follow *follow =
+            (errand__follow *)(record->details & ~ERRAND__DETAILS_FOLLOW);
+        errand_spec spec = follow->spec;
+
+        record->details = follow->next;
+        errand__mem_free(NULL, follow, sizeof *follow);
+        errand__leak_count(runtime, errand__spec_drop(&spec));
+    }
+}
+
+/* Details list the newest first; follow-ups are submitted in call order.  Their keys hang on their
+ * parent's: another operation's follow-ups shift none of them. */
 static void
 take_follows(errand_runtime *runtime, errand__record *record)
 {
+    uint64_t ordinal = 0;
     uintptr_t ordered = 0;
 
     while ((record->details & ERRAND__DETAILS_FOLLOW) != 0) {
@@ -245,7 +276,11 @@ take_follows(errand_runtime *runtime, errand__record *record)
         errand__follow *follow = (errand__follow *)ordered;
 
         ordered = follow->next;
-        follow_push(runtime, follow, record->lease);
+        follow->lease = record->lease;
+        follow->key = errand__seeded(runtime)
+                          ? errand__key_operation(record->extra->key, ordinal++)
+                          : 0;
+        follow_push(runtime, follow);
     }
 }
 
@@ -254,12 +289,13 @@ errand__follows_run(errand_runtime *runtime)
 {
     while (runtime->follow_first != 0) {
         errand__follow *follow = (errand__follow *)runtime->follow_first;
-        errand_lease *lease = runtime->leases[follow->spec.flags];
+        errand_lease *lease = runtime->leases[follow->lease];
         errand_spec spec = follow->spec;
         errand_status status;
 
-        spec.flags = 0;
+        runtime->given_key = follow->key;
         status = errand__start(lease, &spec, follow->wait, NULL, NULL, NULL);
+        runtime->given_key = 0;
         if (status == ERRAND_EFULL || status == ERRAND_ENOMEM ||
             status == ERRAND_ENOTHREAD)
             return; /* later, in order */
@@ -314,8 +350,10 @@ finish_record(errand_runtime *runtime, errand__record *record)
     }
     runtime->hand = NULL;
     runtime->hand_live = runtime->hand_dropped = false;
-    if (record->extra != NULL)
+    if (record->extra != NULL) {
+        errand__domain_leave(runtime, record); /* a body that was held is back */
         errand__waker_renew(&record->extra->waker);
+    }
     errand__registrar_recycle(&runtime->registrar, record);
 }
 
@@ -363,8 +401,12 @@ errand__hand_finish(errand_runtime *runtime)
                            errand__payload_drop(&runtime->hand_completion.payload));
     if (record->payload.data != NULL)
         errand__leak_count(runtime, errand__payload_drop(&record->payload));
-    if ((record->details & ERRAND__DETAILS_FOLLOW) != 0)
-        take_follows(runtime, record);
+    if ((record->details & ERRAND__DETAILS_FOLLOW) != 0) {
+        if (is_fixed(record))
+            drop_follows(runtime, record);
+        else
+            take_follows(runtime, record);
+    }
     if (record->decoder != NULL)
         errand__leak_count(runtime, errand__record_drop_decoder(record));
     if (record->hook != NULL)
@@ -392,6 +434,9 @@ errand__deliver(errand_runtime *runtime, errand__record *record, errand_completi
     runtime->hand_live = true;
     if (__builtin_expect(errand__audit_listens(&runtime->scheduler.audit), 0))
         errand__completion_audit(runtime, record); /* as it came: no decoder saw it yet */
+    if (errand__seeded(runtime))
+        errand__told(runtime, record, runtime->hand_completion.outcome,
+                     runtime->hand_completion.code);
     route(runtime, record);
     if (fn != NULL) {
         errand__lock_none_held();

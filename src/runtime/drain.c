@@ -15,6 +15,13 @@ errand__collect(errand_runtime *runtime)
         return;
     runtime->news_ns = 0;
     runtime->clock_left = 0;
+    if (errand__paced(runtime)) {
+        first = errand__paced_sift(runtime, first, &last);
+        if (first == 0)
+            return;
+    } else if (runtime->registrar.domain_count != 0) {
+        errand__domains_note(runtime, first);
+    }
     if (runtime->pending == 0)
         runtime->pending = first;
     else
@@ -140,6 +147,8 @@ errand_drain(errand_runtime *runtime, size_t budget, errand_completion_fn *fn, v
         return errand__misuse(
             ERRAND_EBUSY, __func__,
             "a drain or drive is in progress, or was left and not unwound");
+    if (runtime->external)
+        return ERRAND_EEXTERNAL;
     drain_begin(runtime);
     while (count < budget &&
            (item = errand__deliver_next(runtime, fn, arg)) != ERRAND__ITEM_NONE)

@@ -77,8 +77,12 @@ errand_drive(errand_runtime *runtime, const errand_budget *budget, errand_turn *
     status = budget_check(runtime, budget, __func__);
     if (status != ERRAND_OK)
         return status;
-    errand__turn_init(&turn, budget);
-    errand__turn_run(runtime, &turn);
+    if (!runtime->external) {
+        errand__turn_init(&turn, budget);
+        errand__turn_run(runtime, &turn);
+    }
+    if (runtime->external)
+        return ERRAND_EEXTERNAL;
     if (out_turn != NULL)
         *out_turn = turn.done;
     return ERRAND_OK;
@@ -118,6 +122,7 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
     runtime->frame = errand__frame_innermost();
     runtime->driving = true;
     runtime->frame = errand__frame_innermost();
+    errand__virtual_enter(errand__seeded(runtime));
     errand__scheduler_time(scheduler);
     turn->registration = scheduler->registrations;
     if (turn->unlimited && turn->cleanups > runtime->cleanup_count)
@@ -134,6 +139,7 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
     else
         rotate(runtime, turn);
     errand__flush_all(runtime);
+    errand__virtual_enter(false);
     runtime->driving = false;
     conclude(runtime, turn);
     if (runtime->fd_wanted)
@@ -176,6 +182,7 @@ errand__interrupt_take(errand_runtime *runtime)
         return;
     atomic_store_explicit(&block->interrupted, 0, memory_order_relaxed);
     errand__foreign_mark(runtime, "an interrupt");
+    runtime->interrupted = true;
     errand__tasks_cancel_all(runtime, ERRAND_REASON_HOST_STOP);
 }
 

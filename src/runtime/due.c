@@ -10,10 +10,8 @@
  * Time moves here and nowhere else. */
 #include "runtime/runtime.h"
 
-#define STEP_AGAIN_NS                                                                    \
-    UINT64_C(1000000) /* an async job on a stepped executor is pending */
-
 static bool take_completion(errand_runtime *runtime, errand__record *record);
+static void put_back(errand_runtime *runtime, errand__record *record);
 
 void
 errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task *task)
@@ -23,9 +21,14 @@ errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task
 
     if (task == NULL)
         task = scheduler->running;
-    key = task == NULL ? errand__key_operation(runtime->key, runtime->submissions++)
-                       : errand__key_operation(task->key, task->submissions++);
+    if (runtime->given_key != 0)
+        key = runtime->given_key;
+    else
+        key = task == NULL ? errand__key_operation(runtime->key, runtime->submissions++)
+                           : errand__key_operation(task->key, task->submissions++);
     record->extra->slot = record->slot;
+    if (record->extra->domain != NULL)
+        errand__domain_enter(runtime, record);
     errand__order_draw(scheduler, record->extra, key, record->kind);
     record->extra->label_hash = errand__label_hash(errand__record_name(record));
     errand__audit_event(scheduler,
@@ -49,6 +52,8 @@ errand__order_move(errand_runtime *runtime, uint64_t to)
         return;
     scheduler->now = to;
     errand__audit_step(scheduler, ERRAND_STEP_TIME, 0, 0, to, NULL);
+    if (scheduler->begins.count != 0)
+        errand__paced_begin(runtime);
 }
 
 uint64_t
@@ -79,6 +84,7 @@ run_now(errand_runtime *runtime, errand__record *record)
 {
     errand_lease *lease = runtime->leases[record->lease];
     const errand__executor_ops *ops = lease->executor->ops;
+    uint64_t since = 0;
 
     record->owner_flags |= ERRAND__OWN_HANDED;
     if (errand__due_run_here(lease, record))
@@ -87,23 +93,16 @@ run_now(errand_runtime *runtime, errand__record *record)
     if (ops->flush != NULL)
         ops->flush(lease);
     for (;;) {
-        uint64_t rest = UINT64_MAX;
-
         if (ops->step != NULL)
             ops->step(lease);
-        if (take_completion(runtime, record))
-            return true;
-        if (runtime->closing) {
-            uint64_t now = errand__clock_now();
-
-            if (now >= runtime->stop_ns)
-                return false;
-            rest = runtime->stop_ns - now;
+        if (take_completion(runtime, record)) {
+            if (!errand__due_lost(runtime, record))
+                return true;
+            put_back(runtime, record);
+            return false;
         }
-        errand__interrupt_take(runtime); /* the job at hand is asked to end, too */
-        errand__inbox_park(runtime->block, ops->step != NULL && rest > STEP_AGAIN_NS
-                                               ? STEP_AGAIN_NS
-                                               : rest);
+        if (!errand__due_sleep(runtime, record, &since))
+            return false;
     }
 }
 
@@ -115,7 +114,13 @@ errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *
     errand__record *record;
     errand__extra *extra;
 
-    if (first == NULL || first->major > limit)
+    if (errand__paced(runtime)) {
+        record = errand__paced_due(runtime, limit);
+        if (record != NULL)
+            errand__deliver(runtime, record, fn, arg);
+        return record != NULL;
+    }
+    if (first == NULL || first->major > limit || runtime->external)
         return false;
     extra = ERRAND__CONTAINER(first, errand__extra, due_entry);
     record = &runtime->registrar.records[extra->slot];
@@ -126,6 +131,18 @@ errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *
         return false;
     errand__deliver(runtime, record, fn, arg);
     return true;
+}
+
+/* The run has ended with this completion in hand: its shutdown tells it. */
+static void
+put_back(errand_runtime *runtime, errand__record *record)
+{
+    uintptr_t link = (uintptr_t)record | ERRAND__NODE_COMPLETION;
+
+    *errand__node_next(link) = runtime->pending;
+    if (runtime->pending == 0)
+        runtime->pending_last = link;
+    runtime->pending = link;
 }
 
 /* Takes the completion out of what comes in; the rest stays in its order.  It can only be among

@@ -158,7 +158,9 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
          errand__order_reserve(&runtime->scheduler,
                                (size_t)runtime->registrar.live + 1)) &&
         (spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC || extra->waker != NULL ||
-         (extra->waker = errand__waker_create()) != NULL))
+         (extra->waker = errand__waker_create()) != NULL) &&
+        (spec->domain == 0 || (extra->domain = errand__domain_hold(
+                                   &runtime->registrar, spec->domain)) != NULL))
         return ERRAND_OK;
     errand__extra_give(&runtime->registrar, extra);
     *out_extra = NULL;

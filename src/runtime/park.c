@@ -34,8 +34,8 @@ errand__next_deadline(const errand_runtime *runtime)
 /* Sleeps on the inbox, after the executors were asked: is every processor needed, so that a spin
  * would be in the way?  And when does one that has lost its workers want to be asked again
  * (O55)?  True if that was the reason to wake. */
-static bool
-sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
+bool
+errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
 {
     uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
     uint64_t length = length_ns;
@@ -67,6 +67,10 @@ errand_park(errand_runtime *runtime, uint64_t deadline_ns)
                        "a job may not park a runtime");
     if (runtime->draining || runtime->driving)
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
+    if (runtime->external)
+        return ERRAND_EEXTERNAL;
+    if (errand__paced(runtime))
+        errand__collect(runtime); /* what is not due stays aside */
     if (buffered(runtime))
         return ERRAND_OK;
     if (errand__seeded(runtime)) {
@@ -81,8 +85,9 @@ errand_park(errand_runtime *runtime, uint64_t deadline_ns)
         return ERRAND_OK;
     if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 && until != UINT64_MAX)
         return ERRAND_OK; /* that clock moves only by hand */
-    while (sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now) &&
-           !buffered(runtime)) {
+    while (
+        errand__sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now) &&
+        !buffered(runtime)) {
         now = errand__runtime_time(runtime);
         if (until <= now)
             break;
@@ -95,7 +100,7 @@ void
 errand__park_news(errand_runtime *runtime)
 {
     if (!buffered(runtime))
-        (void)sleep_at_most(runtime, UINT64_MAX);
+        (void)errand__sleep_at_most(runtime, UINT64_MAX);
 }
 
 void
@@ -149,6 +154,10 @@ errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
 
         if (lease->closed)
             return errand__misuse(ERRAND_ECLOSED, __func__, "the lease was shut");
+        if (runtime->external)
+            return ERRAND_EEXTERNAL;
+        if (errand__paced(runtime))
+            errand__collect(runtime);
         if (lease->owed < lease->owed_max || buffered(runtime)) {
             errand__fd_news(runtime);
             return ERRAND_OK;
@@ -165,6 +174,6 @@ errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
             return ERRAND_OK; /* something is due now, or the deadline passed */
         }
         errand__flush_all(runtime); /* inside a handler */
-        sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now);
+        errand__sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now);
     }
 }

@@ -52,6 +52,8 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
             "a drain or drive is in progress, or was left and not unwound");
     if (id->runtime != runtime->id || errand__task_find(&runtime->scheduler, id) == NULL)
         return ERRAND_EUNKNOWN;
+    if (runtime->external)
+        return ERRAND_EEXTERNAL;
     while (status == ERRAND_OK && !has_ended(runtime, id)) {
         if (errand__runtime_time(runtime) >= deadline_ns)
             return runtime->run_status = ERRAND_ETIMEOUT;
@@ -61,6 +63,8 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
         errand__turn_run(runtime, &turn);
         if (turn.done.kind != ERRAND_TURN_PROGRESS)
             status = wait_for_more(runtime, &turn.done, deadline_ns);
+        if (runtime->external)
+            status = ERRAND_EEXTERNAL;
     }
     return runtime->run_status = status;
 }
@@ -135,6 +139,8 @@ errand_stall_text(errand_runtime *runtime, char *out, size_t size)
         return 0;
     if (report.size > 0)
         out[0] = '\0';
+    if (runtime->external)
+        add(&report, "%s\n", runtime->external_text);
     head = &runtime->scheduler.waiting;
     for (link = head->next; link != head; link = link->next) {
         const errand_task *task = ERRAND__CONTAINER(link, const errand_task, waiting);

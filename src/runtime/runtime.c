@@ -44,7 +44,8 @@ config_check(const errand_runtime_config *config)
                            config->messages < (1u << 24),
                        ERRAND_EINVAL, "operations_max and messages must be below 2^24");
     ERRAND_REQUIRE_ARG(config->order == ERRAND_ORDER_ARRIVAL ||
-                           config->order == ERRAND_ORDER_INLINE,
+                           config->order == ERRAND_ORDER_INLINE ||
+                           config->order == ERRAND_ORDER_PACED,
                        ERRAND_EINVAL, "config->order is unknown");
     ERRAND_REQUIRE_ARG(config->times <= ERRAND_TIMES_NONE, ERRAND_EINVAL,
                        "config->times is unknown");
@@ -81,6 +82,12 @@ fill_defaults(errand_runtime_config *config)
         config->times = ERRAND_TIMES_EXACT;
     if (config->grace_ns == 0)
         config->grace_ns = UINT64_C(1000000000);
+    if (config->watchdog_ns == 0)
+        config->watchdog_ns = UINT64_C(60000000000);
+    /* Which failures were told before the next is real: none may go without its message. */
+    if (config->order != ERRAND_ORDER_ARRIVAL &&
+        config->messages < config->operations_max)
+        config->messages = config->operations_max;
 }
 
 /* Fills a zeroed runtime whose id, config and block are set. */
@@ -254,6 +261,7 @@ errand_runtime_unwound(errand_runtime *runtime)
     errand__scheduler_unwound(&runtime->scheduler);
     errand__visit_finish(runtime);
     runtime->draining = runtime->driving = false;
+    errand__virtual_enter(false);
     errand__flush_all(runtime);
     errand__fd_news(runtime);
     return ERRAND_OK;

@@ -38,6 +38,8 @@ typedef struct errand__cleanup {
     uint64_t bound_ns;      /* quarantine */
     uint64_t due_ns;        /* next reap; UINT64_MAX = only waits for the completion */
     uint32_t tries, errors; /* errors: in a row */
+    bool sealed;            /* seeded: nothing is reaped before its due */
+    bool asked;             /* its hook's cancel was called */
     char text[128];         /* of the last error */
     struct errand__cleanup *next_free;
 } errand__cleanup;
@@ -105,6 +107,12 @@ struct errand_runtime {
      * Order: release, acquire.  Pairs: cell-count.  Why: see accounts.c. */
     _Atomic uint64_t resumed, late, reaped, stale, leaked, held;
     errand__cell own;   /* settled by the owner on no lease's behalf */
+    uint64_t given_key; /* of the operation that is being started; 0 = see order_queue */
+    bool
+        interrupted; /* seeded: what is with its executor goes by real state from here on */
+    bool dues_over; /* seeded: at the end what comes is told as it comes */
+    bool external; /* seeded: the run ended for something real; external_text says what */
+    char external_text[192];
     bool foreign_input; /* seeded and something came from another thread */
     char foreign_text[96];
     struct errand__digesters *digesters; /* errand_audit_payload, errand_record_codec */
@@ -165,6 +173,20 @@ errand__seeded(const errand_runtime *runtime)
 {
     return runtime->config.order != ERRAND_ORDER_ARRIVAL;
 }
+static inline bool
+errand__paced(const errand_runtime *runtime)
+{
+    return runtime->config.order == ERRAND_ORDER_PACED;
+}
+/* Does virtual time say how far this armed operation is?  Not at the end of its runtime or lease,
+ * which no due will be waited for; nor, once the run was interrupted, if its executor has it. */
+static inline bool
+errand__virtually(const errand_runtime *runtime, const errand__record *record)
+{
+    return errand__seeded(runtime) && !runtime->closing &&
+           !runtime->leases[record->lease]->refusing &&
+           !(runtime->interrupted && (record->owner_flags & ERRAND__OWN_HANDED) != 0);
+}
 /* Around all that calls the host's hooks and drops outside a drain or drive: inside them nobody may
  * drain, drive or end the runtime either, and they may be left by longjmp.  begin answers what end
  * needs. */
@@ -182,6 +204,8 @@ errand_status errand__admit(errand_lease *lease, errand__record *record,
  * fate into record->extra, puts it into the due heap, audits (order_runtime.c). */
 void errand__order_queue(errand_runtime *runtime, errand__record *record,
                          errand_task *task);
+/* Gives an armed operation to its executor; its lease is flushed with the others (flush_all). */
+void errand__hand_over(errand_runtime *runtime, errand__record *record);
 /* errand_start with a resume object attached (wait active) before it can complete. */
 errand_status errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
                             errand__resume *resume, errand_task *task,
@@ -266,7 +290,23 @@ void errand__submit_audit(errand_runtime *runtime, errand__record *record,
 void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
 
-/* ---- cancel.c -------------------------------------------------------------------------------------------- */
+/* ---- deadlines.c, cancel.c ------------------------------------------------------------------ */
+/* Settles a queued operation; false: it runs, or has ended, for everyone who can see it. */
+bool errand__cancel_queued(errand_runtime *runtime, errand__record *record,
+                           errand_outcome outcome, errand_code code);
+/* Asks it to end, once for life: the token and the hook.  code: of an effect-free one in the seeded
+ * orders, where one that is not effect-free hears nothing (D143). */
+void errand__ask_to_end(errand_runtime *runtime, errand__record *record,
+                        errand_code code);
+/* What comes first counts: a later limit never puts off one that is set already. */
+void errand__deadline_set(errand_runtime *runtime, errand__record *record, unsigned stage,
+                          uint64_t in_ns);
+enum { /* extra->deadline_stage: what the entry in the deadline heap waits for */
+       ERRAND__STAGE_NONE = 0,
+       ERRAND__STAGE_OWN = 1,   /* the operation's deadline, from submit */
+       ERRAND__STAGE_GRACE = 2, /* asked to end: now it is settled without its body */
+       ERRAND__STAGE_BOUND = 3  /* beyond its finite work */
+};
 errand_cancel_answer errand__cancel_record(errand_runtime *runtime,
                                            errand__record *record, errand_reason reason);
 /* Out of the deadline heap, if it is in. */
@@ -282,7 +322,10 @@ void errand__later_run(errand_runtime *runtime);
 /* ---- cleanup.c ------------------------------------------------------------------------------------------- */
 /* Cannot fail: without memory there is no entry, and the completion alone ends it. */
 void errand__cleanup_add(errand_runtime *runtime, errand__record *record,
-                         const char *error); /* the hook's, or NULL */
+                         const char *error, /* the hook's, or NULL */
+                         bool sealed, bool asked);
+/* Its hook is called, if it was not: virtual time does not count any more. */
+void errand__cleanup_ask(errand_runtime *runtime, errand__record *record);
 /* The stuck entry (32 errors in a row) that follows this one by wait and generation (NULL = the
  * first); NULL: there is none. */
 const errand__cleanup *errand__cleanup_stuck(const errand_runtime *runtime,
@@ -295,7 +338,41 @@ bool errand__cleanup_visit(errand_runtime *runtime);
 uint64_t
 errand__cleanup_next(const errand_runtime *runtime); /* earliest due, or UINT64_MAX */
 
-/* ---- order.c / drive.c ------------------------------------------------------------------------------------ */
+/* ---- domain.c -------------------------------------------------------------------------------- */
+/* An armed operation of a domain takes its place there; arrival: and begins. */
+void errand__domain_enter(errand_runtime *runtime, errand__record *record);
+/* From here on it may be handed over, once it is the first. */
+void errand__domain_begin(errand_runtime *runtime, errand__record *record);
+/* Its body has ended, or will never run: the next one's turn.  Harmless twice, and outside of any
+ * domain. */
+void errand__domain_leave(errand_runtime *runtime, errand__record *record);
+/* Seeded: it has ended for the program.  Harmless twice. */
+void errand__domain_told(errand__extra *extra);
+/* Completions that came in arrival order: whoever waited for them in a domain goes on. */
+void errand__domains_note(errand_runtime *runtime, uintptr_t link);
+
+/* ---- paced.c, watchdog.c --------------------------------------------------------------------- */
+/* Virtual time was moved: whoever has begun is handed over. */
+void errand__paced_begin(errand_runtime *runtime);
+/* Completions of a chain that are not due stay aside; answers the rest of it. */
+uintptr_t errand__paced_sift(errand_runtime *runtime, uintptr_t first, uintptr_t *last);
+/* The first due operation, once its completion is there; NULL: none is due, or it cannot be waited
+ * for (the end, or something real). */
+errand__record *errand__paced_due(errand_runtime *runtime, uint64_t limit);
+/* The end: what has come is told, earliest due first; dues are over. */
+void errand__paced_release(errand_runtime *runtime);
+/* Sleeps for an operation that is due, until news come or it is time to look again; *since: when
+ * the wait began, 0 at first.  False: the end's deadline passed, or the watchdog ended the run. */
+bool errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t *since);
+/* Did its completion come because nobody was there to run it?  Then the run has ended. */
+bool errand__due_lost(errand_runtime *runtime, const errand__record *record);
+/* The run ends: no thread could be made for this operation. */
+void errand__external_thread(errand_runtime *runtime, const char *name, uint32_t kind);
+/* park.c: sleeps on the inbox after the executors were asked; true: one of them wants to be asked
+ * again. */
+bool errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns);
+
+/* ---- order.c / drive.c ----------------------------------------------------------------------- */
 /* Seeded orders: the earliest due operation is run to its end (manual step, or its worker is waited for) and
  * delivered.  False: none is due at or before limit, which is now at most: time is moved before. */
 bool errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
@@ -325,6 +402,9 @@ void errand__record_note(errand_runtime *runtime, const char *label, const void 
                          size_t size);
 void errand__record_end(errand_runtime *runtime, bool clean);
 /* accounts.c, park.c */
+/* Seeded: an operation has ended for the program; counted once. */
+void errand__told(errand_runtime *runtime, errand__record *record, errand_outcome outcome,
+                  errand_code code);
 void errand__runtime_account(const errand_runtime *runtime, errand_snapshot *out);
 uint64_t errand__next_deadline(const errand_runtime *runtime);
 

@@ -188,6 +188,19 @@ end_waits(errand_runtime *runtime, errand_shutdown_mode mode)
     }
 }
 
+/* Seeded: what was cancelled after its begin and heard nothing is asked to end now. */
+static void
+ask_unheard(errand_runtime *runtime)
+{
+    for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
+        errand__record *record = &runtime->registrar.records[slot];
+
+        if (record->phase == ERRAND__PHASE_ARMED && record->reason != 0 &&
+            record != runtime->hand)
+            errand__cancel_record(runtime, record, ERRAND_REASON_SHUTDOWN);
+    }
+}
+
 /* RUN: tasks and continuations get their turn until they have ended or the deadline. */
 static void
 run_down(errand_runtime *runtime, uint64_t deadline_ns)
@@ -197,6 +210,8 @@ run_down(errand_runtime *runtime, uint64_t deadline_ns)
 
     errand__tasks_cancel_all(runtime, ERRAND_REASON_SHUTDOWN);
     end_waits(runtime, ERRAND_SHUTDOWN_RUN);
+    if (errand__seeded(runtime))
+        ask_unheard(runtime);
     errand__calls_end(runtime, calling);
     while (errand__clock_now() < deadline_ns) {
         if (errand_drive(runtime, NULL, &turn) != ERRAND_OK)
@@ -285,6 +300,7 @@ close_inbox(errand_runtime *runtime, errand_report *report)
 
     while ((first = errand__heap_first(&runtime->deadlines)) != NULL)
         errand__heap_remove(&runtime->deadlines, first);
+    errand__domains_empty(&runtime->registrar);
     runtime->closed = true;
     link = errand__inbox_close(runtime->block);
 
@@ -391,6 +407,8 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     report.live_tasks = errand__tasks_live(runtime);
     errand__tasks_abort_all(runtime);
     report.live_waits = mode == ERRAND_SHUTDOWN_RUN ? runtime->wait_count : 0;
+    if (errand__paced(runtime))
+        errand__paced_release(runtime);
     end_waits(runtime, ERRAND_SHUTDOWN_QUIET);
     cancel_armed(runtime, NULL, false);
     settle_all(runtime, NULL, deadline_ns, mode);

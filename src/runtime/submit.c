@@ -68,6 +68,7 @@ hand_over(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     const errand__executor_ops *ops = lease->executor->ops;
     bool calling;
 
+    record->owner_flags |= ERRAND__OWN_HANDED;
     if (__builtin_expect(!ops->is_hosts, 1)) {
         ops->submit(lease, record, generation);
         return;
@@ -75,6 +76,16 @@ hand_over(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     calling = errand__calls_begin(runtime);
     ops->submit(lease, record, generation);
     errand__calls_end(runtime, calling);
+}
+
+void
+errand__hand_over(errand_runtime *runtime, errand__record *record)
+{
+    errand_lease *lease = runtime->leases[record->lease];
+
+    hand_over(runtime, lease, record, (uint32_t)record->generation);
+    if (lease->executor->ops->flush != NULL)
+        lease->unflushed = runtime->unflushed = true;
 }
 
 /* Everything that may refuse.  Changes nothing. */
@@ -131,8 +142,10 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     } else {
         if (errand__audit_listens(&runtime->scheduler.audit))
             errand__submit_audit(runtime, record, task);
-        record->owner_flags |= ERRAND__OWN_HANDED;
-        hand_over(runtime, lease, record, generation);
+        if (__builtin_expect(record->extra != NULL && record->extra->domain != NULL, 0))
+            errand__domain_enter(runtime, record);
+        else
+            hand_over(runtime, lease, record, generation);
     }
     ERRAND__PAUSE("submit-handed");
 }
@@ -144,6 +157,10 @@ errand__admit(errand_lease *lease, errand__record *record, errand_task *task)
     errand_status status =
         admissible(runtime, lease, record->resource_class == ERRAND_QUARANTINED_BLOCKING);
 
+    if (status == ERRAND_ENOTHREAD && errand__seeded(runtime)) {
+        errand__external_thread(runtime, errand__record_name(record), record->kind);
+        return ERRAND_EEXTERNAL;
+    }
     if (status == ERRAND_OK)
         status = make_ready(lease, record);
     if (status == ERRAND_OK)
@@ -266,6 +283,12 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
     errand_status status =
         admissible(runtime, lease, spec->resource_class == ERRAND_QUARANTINED_BLOCKING);
 
+    if (status == ERRAND_ENOTHREAD && errand__seeded(runtime)) {
+        errand__external_thread(
+            runtime, spec->held_name != NULL ? spec->held_name : spec->held_job->name,
+            spec->kind);
+        return ERRAND_EEXTERNAL;
+    }
     if (status == ERRAND_OK && errand__needs_extra(runtime, spec))
         status = errand__extra_make(runtime, spec, &extra);
     if (status != ERRAND_OK)

@@ -13,6 +13,7 @@
 static size_t latency_place(const errand__scheduler *scheduler, uint32_t kind);
 static uint64_t draw_latency(uint64_t draw, uint64_t estimate);
 static uint64_t fraction_of(uint64_t whole, uint64_t fraction);
+static void follow_domain(errand__extra *extra);
 
 errand_status
 errand__latency_set(errand__scheduler *scheduler, uint32_t kind, uint64_t estimate)
@@ -54,7 +55,9 @@ errand__latency_of(const errand__scheduler *scheduler, uint32_t kind)
 bool
 errand__order_reserve(errand__scheduler *scheduler, size_t count)
 {
-    return errand__heap_reserve(&scheduler->due, count);
+    return errand__heap_reserve(&scheduler->due, count) &&
+           (scheduler->order != ERRAND_ORDER_PACED ||
+            errand__heap_reserve(&scheduler->begins, count));
 }
 
 void
@@ -73,16 +76,25 @@ errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t 
     extra->due = now + latency;
     extra->tie = errand__choose(scheduler, ERRAND_SITE_TIE, key, 0, TWO_32);
     extra->fate = errand__choose(scheduler, ERRAND_SITE_FATE, key, 0, 0);
+    if (extra->domain != NULL)
+        follow_domain(extra);
     extra->due_entry.major = extra->due;
     extra->due_entry.minor = extra->tie;
     extra->due_entry.last = key;
     errand__heap_insert(&scheduler->due, &extra->due_entry);
+    if (scheduler->order != ERRAND_ORDER_PACED)
+        return;
+    extra->begin_entry.major = extra->begin;
+    extra->begin_entry.minor = extra->tie;
+    extra->begin_entry.last = key;
+    errand__heap_insert(&scheduler->begins, &extra->begin_entry);
 }
 
 void
 errand__order_forget(errand__scheduler *scheduler, errand__extra *extra)
 {
     errand__heap_remove(&scheduler->due, &extra->due_entry);
+    errand__heap_remove(&scheduler->begins, &extra->begin_entry);
 }
 
 uint64_t
@@ -91,6 +103,27 @@ errand__order_next(const errand__scheduler *scheduler)
     const errand__heap_entry *first = errand__heap_first(&scheduler->due);
 
     return first == NULL ? UINT64_MAX : first->major;
+}
+
+/* Behind the last of its domain: so delivery is in the order of submission, and what a job of it
+ * takes in virtual time overlaps with no other's. */
+static void
+follow_domain(errand__extra *extra)
+{
+    errand__domain *domain = extra->domain;
+
+    if (extra->due < domain->due)
+        extra->due = domain->due;
+    if (extra->due == domain->due && extra->tie <= domain->tie) {
+        if (domain->tie == UINT64_MAX && extra->due < UINT64_MAX - 1)
+            extra->due++; /* no tie is left there */
+        else
+            extra->tie = domain->tie + (domain->tie != UINT64_MAX);
+    }
+    if (extra->begin < domain->due)
+        extra->begin = domain->due;
+    domain->due = extra->due;
+    domain->tie = extra->tie;
 }
 
 /* Where the kind is or belongs. */

@@ -38,6 +38,7 @@ errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config
     };
     errand__heap_init(&scheduler->timers, allocator);
     errand__heap_init(&scheduler->due, allocator);
+    errand__heap_init(&scheduler->begins, allocator);
     errand__list_init(&scheduler->ready);
     errand__list_init(&scheduler->pass);
     errand__list_init(&scheduler->all);
@@ -73,6 +74,7 @@ errand__scheduler_fini(errand__scheduler *scheduler)
     scheduler->latency_count = scheduler->latency_room = 0;
     errand__heap_fini(&scheduler->timers);
     errand__heap_fini(&scheduler->due);
+    errand__heap_fini(&scheduler->begins);
 }
 
 uint64_t

@@ -147,8 +147,9 @@ uint64_t errand__latency_of(const errand__scheduler *scheduler, uint32_t kind);
 /* Room for count queued operations at once: asked for where memory may still run out (bind). */
 bool errand__order_reserve(errand__scheduler *scheduler, size_t count);
 /* draw: key, begin, due, tie and fate of an operation that is submitted now, and its place in the due
- * heap.  A function of (seed, key, kind's estimate, now) and of nothing else.  forget: takes it out
- * again (cancelled before its begin); harmless twice. */
+ * heap (paced: and in that of begins).  A function of (seed, key, kind's estimate, now) and, in a
+ * domain, of the one before it: its due is no earlier, its tie behind it, its begin not before its
+ * due (D142).  forget: takes it out again; harmless twice. */
 void errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t key,
                         uint32_t kind);
 void errand__order_forget(errand__scheduler *scheduler, errand__extra *extra);
@@ -314,6 +315,7 @@ struct errand__scheduler {
     errand__audit audit;
     /* Seeded orders: operations by (due, tie, key); entries are errand__extra.due_entry. */
     errand__heap due;
+    errand__heap begins; /* paced: by (begin, tie, key); errand__extra.begin_entry */
     errand__latency *latencies; /* by kind */
     size_t latency_count, latency_room;
     /* The drive's cursor (runtime/drive.c): which source a turn goes on with, and how many items it

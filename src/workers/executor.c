@@ -16,6 +16,15 @@
  * Why:     written while there is no other thread. */
 _Atomic uint32_t errand__forks;
 
+/* Does this thread go through a turn of a seeded order (D141)? */
+static _Thread_local bool virtual_turn;
+
+void
+errand__virtual_enter(bool is_virtual)
+{
+    virtual_turn = is_virtual;
+}
+
 static void
 step_epoch(void)
 {
@@ -72,6 +81,8 @@ errand_executor_snapshot_read(errand_executor *executor,
                        "an executor and a place for its snapshot are needed");
     ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the executor belongs to the parent process");
+    ERRAND_REQUIRE_ARG(!virtual_turn, ERRAND_EUNSUPPORTED,
+                       "its figures are real: no turn of a seeded order may see them");
     memset(out_snapshot, 0, sizeof *out_snapshot);
     executor->ops->snapshot(executor, NULL, out_snapshot);
     return ERRAND_OK;

@@ -28,9 +28,10 @@ struct errand_lease {
     struct errand_runtime *runtime; /* owner thread only */
     void *impl;                     /* the executor's own */
     uint32_t owed_max, cell_count;
-    uint8_t index;   /* in its runtime */
-    bool is_virtual; /* seeded order: jobs are handed over one at a time and waited for */
-    uint64_t epoch;  /* attachment epoch, process-wide counter */
+    uint8_t index; /* in its runtime */
+    bool
+        is_virtual; /* seeded order: jobs are handed over by virtual time and waited for */
+    uint64_t epoch; /* attachment epoch, process-wide counter */
     /* Cells: [0] the owner's, [1 ..] the executor's workers'. */
     errand__cell *cells;
     /* refs: its runtime, and every worker while it holds work of it.
@@ -51,6 +52,8 @@ struct errand_lease {
     uint64_t ready;        /* bit 3 * lane + priority: ops->ready answered OK for it */
     bool closed, refusing; /* detached; being shut: nothing new is admitted */
     bool unflushed;        /* submitted to since the last flush */
+    /* Seeded orders: of what has ended for the program. */
+    uint64_t told_outcomes[6], told_codes[ERRAND_CODES];
 };
 void errand__lease_hold(errand_lease *lease);
 void errand__lease_let(
@@ -110,6 +113,8 @@ struct errand__executor_ops {
 };
 void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
 void errand__executor_hold(errand_executor *executor);
+/* Real figures are refused to this thread, or not any more (D141). */
+void errand__virtual_enter(bool is_virtual);
 void errand__executor_let(errand_executor *executor);
 
 /* errand__forks: forks between the process that loaded the library and this one (O61).

@@ -80,8 +80,7 @@ is_bad(const errand_spec *s)
     bool quarantined = s->resource_class == ERRAND_QUARANTINED_BLOCKING;
 
     return s->kind == 0 || s->resource_class < 1 || s->resource_class > 3 ||
-           s->flags > ERRAND_SPEC_NO_SIGNAL || s->priority > 2 || s->lane >= 19 ||
-           s->held_job == NULL ||
+           s->flags > 3 || s->priority > 2 || s->lane >= 19 || s->held_job == NULL ||
            (s->resource_class == ERRAND_INTERRUPTIBLE_ASYNC ? !s->held_job->poll
                                                             : !s->held_job->run) ||
            (quarantined &&

@@ -275,7 +275,7 @@ spoil(errand_spec *spec, unsigned kind)
         spec->held_hook = &hook_type;
         break;
     case 244:
-        spec->flags = 2;
+        spec->flags = 4;
         break;
     case 245:
         spec->held_job = &play_no_job;

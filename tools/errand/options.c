@@ -62,9 +62,11 @@ read_order(errand__options *options, const char *text)
         options->order = ERRAND_ORDER_ARRIVAL;
     } else if (strcmp(text, "inline") == 0) {
         options->order = ERRAND_ORDER_INLINE;
+    } else if (strcmp(text, "paced") == 0) {
+        options->order = ERRAND_ORDER_PACED;
     } else {
-        errand__help_problem("--order %s: there is no such order; use arrival or inline",
-                             text);
+        errand__help_problem(
+            "--order %s: there is no such order; use arrival, inline or paced", text);
         return false;
     }
     return true;
@@ -279,7 +281,7 @@ errand__options_read(int argc, char **argv, errand__options *out_options)
             return false;
     }
     if (out_options->has_seed && !state.ordered)
-        out_options->order = ERRAND_ORDER_INLINE;
+        out_options->order = ERRAND_ORDER_PACED;
     int count = argc - optind;
     char **words = argv + optind;
     if (state.help || state.version) {

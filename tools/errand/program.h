@@ -17,9 +17,10 @@ typedef enum errand__exit {
     ERRAND__EXIT_USAGE = 2,
     ERRAND__EXIT_STALL = 4,
     ERRAND__EXIT_DEADLINE = 5,
-    ERRAND__EXIT_REFUSED = 6, /* the run could not start: memory, threads */
-    ERRAND__EXIT_OUTPUT = 7,  /* standard output or the trace could not be written */
-    ERRAND__EXIT_SIGNAL = 128 /* and the signal's number */
+    ERRAND__EXIT_REFUSED = 6,  /* the run could not start: memory, threads */
+    ERRAND__EXIT_OUTPUT = 7,   /* standard output or the trace could not be written */
+    ERRAND__EXIT_EXTERNAL = 8, /* what virtual time cannot express */
+    ERRAND__EXIT_SIGNAL = 128  /* and the signal's number */
 } errand__exit;
 
 /* ---- options.c -------------------------------------------------------------------------- */

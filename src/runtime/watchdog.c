@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: what virtual time cannot express (D141).
+ *
+ * A due operation is waited for in real time, but not for ever: when the watchdog's time is over,
+ * or no thread can be made to run it, the run ends with a report.  It never becomes an answer: a
+ * timeout or a failure that hung on real time would make real time an input of the program. */
+#include "runtime/runtime.h"
+
+#define STEP_AGAIN_NS                                                                    \
+    UINT64_C(1000000) /* an async job on a stepped executor is pending */
+
+static void
+say_late(errand_runtime *runtime, const errand__record *record, uint64_t ns)
+{
+    runtime->external = true;
+    errand__text_format(
+        runtime->external_text, sizeof runtime->external_text,
+        "operation %llu '%s' of kind %u, due at %llu ns of virtual time, "
+        "has not ended after %llu.%03llu s of real time",
+        (unsigned long long)record->operation, errand__record_name(record), record->kind,
+        (unsigned long long)record->extra->due, (unsigned long long)(ns / 1000000000),
+        (unsigned long long)(ns / 1000000 % 1000));
+}
+
+bool
+errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t *since)
+{
+    const errand_lease *lease = runtime->leases[record->lease];
+    uint64_t now = errand__clock_now(), limit = runtime->config.watchdog_ns;
+
+    if (*since == 0)
+        *since = now;
+    if (runtime->closing) {
+        if (now >= runtime->stop_ns)
+            return false;
+        limit = runtime->stop_ns - now;
+    } else if (now - *since >= limit) {
+        say_late(runtime, record, now - *since);
+        return false;
+    } else {
+        limit -= now - *since;
+    }
+    errand__interrupt_take(runtime); /* the operation at hand is asked to end, too */
+    if (lease->executor->ops->step != NULL && limit > STEP_AGAIN_NS)
+        limit = STEP_AGAIN_NS;
+    errand__sleep_at_most(runtime, limit);
+    return true;
+}
+
+bool
+errand__due_lost(errand_runtime *runtime, const errand__record *record)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    if (runtime->closing ||
+        ((control >> ERRAND__CODE_SHIFT) & 0xff) != ERRAND_CODE_WORKER_LOST)
+        return false;
+    runtime->external = true;
+    errand__text_format(
+        runtime->external_text, sizeof runtime->external_text,
+        "operation %llu '%s' of kind %u was never run: its worker was lost "
+        "and could not be replaced",
+        (unsigned long long)record->operation, errand__record_name(record), record->kind);
+    return true;
+}
+
+void
+errand__external_thread(errand_runtime *runtime, const char *name, uint32_t kind)
+{
+    if (runtime->external)
+        return;
+    runtime->external = true;
+    errand__text_format(runtime->external_text, sizeof runtime->external_text,
+                        "operation '%s' of kind %u was not submitted: no worker thread "
+                        "could be made for it",
+                        name == NULL ? "operation" : name, kind);
+}
