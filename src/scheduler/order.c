@@ -86,9 +86,7 @@ errand__order_forget(errand__scheduler *scheduler, errand__extra *extra)
 uint64_t
 errand__order_next(const errand__scheduler *scheduler)
 {
-    const errand__heap_entry *first = errand__heap_first(&scheduler->due);
-
-    return first == NULL ? UINT64_MAX : first->major;
+    return errand__heap_next(&scheduler->due);
 }
 
 /* Where the kind is or belongs. */
