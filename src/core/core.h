@@ -185,6 +185,16 @@ typedef enum errand__stream {
     ERRAND__STREAM_STARVE = 11,
     ERRAND__STREAM_PORTFOLIO = 12
 } errand__stream;
+/* A word as eight bytes, low byte first, wherever it is written: what is hashed is the same on every
+ * machine.  As one store, not eight, so that a hash that reads it need not wait for memory. */
+static inline void
+errand__word_write(unsigned char *out, uint64_t word)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    __builtin_memcpy(out, &word, sizeof word);
+}
 uint64_t errand__random_draw(uint64_t seed, errand__stream stream, uint64_t key,
                              uint64_t ordinal);
 /* Uniform in 0 .. n-1 without bias, from the same arguments; n >= 1; n = 1 draws nothing. */
@@ -260,22 +270,31 @@ void errand__list_sort(errand__link *head,
 #define ERRAND__CONTAINER(pointer, type, member)                                         \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* ---- heap: binary heap over (major, minor, last), smallest first (heap.c) --------------- */
+/* ---- heap: a heap over (major, minor, last), smallest first (heap.c) -------------------- */
 /* Entries are embedded in what they order; an entry knows its position, so removal is
  * O(log n) and immediate (O72).  position 0 = not in a heap. */
 typedef struct errand__heap_entry {
     uint64_t major, minor, last;
     size_t position;
 } errand__heap_entry;
+typedef struct errand__heap_slot {
+    uint64_t major; /* the entry's */
+    errand__heap_entry *entry;
+} errand__heap_slot;
 typedef struct errand__heap {
     const errand_allocator *allocator;
-    errand__heap_entry **entries; /* entries[1 .. count] */
+    errand__heap_slot *slots; /* slots[1 .. count] */
     size_t count, room;
 } errand__heap;
 void errand__heap_init(errand__heap *heap, const errand_allocator *allocator);
 void errand__heap_fini(errand__heap *heap);
 /* Makes sure that the heap can hold count entries, so that insert cannot fail. */
-bool errand__heap_reserve(errand__heap *heap, size_t count);
+bool errand__heap_grow(errand__heap *heap, size_t count); /* it cannot yet */
+static inline bool
+errand__heap_reserve(errand__heap *heap, size_t count)
+{
+    return count <= heap->room || errand__heap_grow(heap, count);
+}
 /* Needs room (reserve first); asserts it. */
 void errand__heap_insert(errand__heap *heap, errand__heap_entry *entry);
 /* Harmless on an entry that is in no heap. */
@@ -283,6 +302,12 @@ void errand__heap_remove(errand__heap *heap, errand__heap_entry *entry);
 static inline errand__heap_entry *
 errand__heap_first(const errand__heap *heap)
 {
-    return heap->count == 0 ? NULL : heap->entries[1];
+    return heap->count == 0 ? NULL : heap->slots[1].entry;
+}
+/* Its major; UINT64_MAX = there is none. */
+static inline uint64_t
+errand__heap_next(const errand__heap *heap)
+{
+    return heap->count == 0 ? UINT64_MAX : heap->slots[1].major;
 }
 #endif

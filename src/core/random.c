@@ -27,20 +27,6 @@ static uint64_t hash_three(uint64_t seed, uint64_t first, uint64_t second,
 static uint64_t name_sequence(uint64_t seed, errand__stream stream, uint64_t key);
 static uint64_t scale(uint64_t draw, uint64_t n, uint64_t *out_rest);
 
-/* Written so that a compiler makes one store of it. */
-static inline void
-put_word(unsigned char *out, uint64_t word)
-{
-    out[0] = (unsigned char)word;
-    out[1] = (unsigned char)(word >> 8);
-    out[2] = (unsigned char)(word >> 16);
-    out[3] = (unsigned char)(word >> 24);
-    out[4] = (unsigned char)(word >> 32);
-    out[5] = (unsigned char)(word >> 40);
-    out[6] = (unsigned char)(word >> 48);
-    out[7] = (unsigned char)(word >> 56);
-}
-
 uint64_t
 errand__random_draw(uint64_t seed, errand__stream stream, uint64_t key, uint64_t ordinal)
 {
@@ -99,10 +85,10 @@ errand__mix_words(uint64_t first, uint64_t second, uint64_t third, uint64_t four
 {
     unsigned char bytes[32];
 
-    put_word(bytes, first);
-    put_word(bytes + 8, second);
-    put_word(bytes + 16, third);
-    put_word(bytes + 24, fourth);
+    errand__word_write(bytes, first);
+    errand__word_write(bytes + 8, second);
+    errand__word_write(bytes + 16, third);
+    errand__word_write(bytes + 24, fourth);
     return XXH3_64bits_withSeed(bytes, sizeof bytes, 0);
 }
 
@@ -134,7 +120,7 @@ static uint64_t
 hash_one(uint64_t seed, uint64_t word)
 {
     unsigned char bytes[8];
-    put_word(bytes, word);
+    errand__word_write(bytes, word);
     return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
 }
 
@@ -142,8 +128,8 @@ static uint64_t
 hash_two(uint64_t seed, uint64_t first, uint64_t second)
 {
     unsigned char bytes[16];
-    put_word(bytes, first);
-    put_word(bytes + 8, second);
+    errand__word_write(bytes, first);
+    errand__word_write(bytes + 8, second);
     return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
 }
 
@@ -151,9 +137,9 @@ static uint64_t
 hash_three(uint64_t seed, uint64_t first, uint64_t second, uint64_t third)
 {
     unsigned char bytes[24];
-    put_word(bytes, first);
-    put_word(bytes + 8, second);
-    put_word(bytes + 16, third);
+    errand__word_write(bytes, first);
+    errand__word_write(bytes + 8, second);
+    errand__word_write(bytes + 16, third);
     return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
 }
 

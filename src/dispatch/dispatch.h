@@ -32,6 +32,13 @@ errand__count(_Atomic uint64_t *counter)
 /* claim: QUEUED -> RUNNING if the generation is right; counts started.  Any thread that holds the
  * block. */
 bool errand__claim(errand__record *record, uint32_t generation, errand__cell *cell);
+/* The same two moves by the owner of a seeded runtime, whose job runs on its own thread: while no
+ * other thread can write the control word they are plain stores. */
+bool errand__claim_here(const errand__block *block, errand__record *record,
+                        uint32_t generation, errand__cell *cell);
+bool errand__settle_begin_here(const errand__block *block, errand__record *record,
+                               uint32_t generation, errand_outcome outcome,
+                               errand_code code, uint64_t more_flags);
 /* settle_begin: the move to SETTLED from RUNNING or CANCELLED, with outcome and code; false: somebody
  * else made it.  settle: the put; called once by the winner of settle_begin, which asserts it.
  * Counts in cell (after the put it touches neither record nor job).  Payload of a refused put is

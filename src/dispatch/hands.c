@@ -142,8 +142,10 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     release_memory(job);
     hands->job = NULL;
     job->record = NULL;
-    if (!errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome, code,
-                              flags)) {
+    if (!(hands->here ? errand__settle_begin_here(job->block, record, job->generation,
+                                                  outcome, code, flags)
+                      : errand__settle_begin(record, job->generation, ERRAND__RUNNING,
+                                             outcome, code, flags))) {
         finish_late(job);
         errand__return(job->block, record);
         return;
@@ -209,7 +211,8 @@ errand__hands_execute(errand__hands *hands, errand__block *block, errand__record
 {
     errand_job *job = &hands->own;
 
-    if (!errand__claim(record, generation, cell))
+    if (!(hands->here ? errand__claim_here(block, record, generation, cell)
+                      : errand__claim(record, generation, cell)))
         return false;
     begin(job, hands, block, record, generation, cell);
     if (hands->interrupt != NULL)

@@ -35,21 +35,71 @@ errand__claim(errand__record *record, uint32_t generation, errand__cell *cell)
     return true;
 }
 
+/* Can no other thread write the control word?  Those with an inbox handle could, and a job's own
+ * threads, which report their work. */
+static inline bool
+is_alone(const errand__block *block, const errand__record *record)
+{
+    return !block->shared && (record->extra == NULL || record->extra->work_max == 0);
+}
+
+bool
+errand__claim_here(const errand__block *block, errand__record *record,
+                   uint32_t generation, errand__cell *cell)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    if (!is_alone(block, record))
+        return errand__claim(record, generation, cell);
+    if (errand__control_generation(control) != generation ||
+        errand__control_state(control) != ERRAND__QUEUED)
+        return false;
+    atomic_store_explicit(&record->control, control + (ERRAND__RUNNING - ERRAND__QUEUED),
+                          memory_order_release); /* Pairs: control-claim */
+    errand__count(&cell->started);
+    return true;
+}
+
+static inline uint64_t
+settled_word(uint64_t control, errand_outcome outcome, errand_code code,
+             uint64_t more_flags)
+{
+    return (control & ~ERRAND__STATE_MASK) | ERRAND__SETTLED |
+           (uint64_t)outcome << ERRAND__OUTCOME_SHIFT |
+           (uint64_t)code << ERRAND__CODE_SHIFT | more_flags;
+}
+
+bool
+errand__settle_begin_here(const errand__block *block, errand__record *record,
+                          uint32_t generation, errand_outcome outcome, errand_code code,
+                          uint64_t more_flags)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    if (!is_alone(block, record))
+        return errand__settle_begin(record, generation, ERRAND__RUNNING, outcome, code,
+                                    more_flags);
+    if (errand__control_generation(control) != generation ||
+        errand__control_state(control) != ERRAND__RUNNING)
+        return false;
+    atomic_store_explicit(&record->control,
+                          settled_word(control, outcome, code, more_flags),
+                          memory_order_release); /* Pairs: control-settle */
+    return true;
+}
+
 bool
 errand__settle_begin(errand__record *record, uint32_t generation, unsigned from,
                      errand_outcome outcome, errand_code code, uint64_t more_flags)
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
-    uint64_t verdict = (uint64_t)outcome << ERRAND__OUTCOME_SHIFT |
-                       (uint64_t)code << ERRAND__CODE_SHIFT | more_flags;
 
     do {
         if (errand__control_generation(control) != generation ||
             errand__control_state(control) != from)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(
-        &record->control, &control,
-        (control & ~ERRAND__STATE_MASK) | ERRAND__SETTLED | verdict,
+        &record->control, &control, settled_word(control, outcome, code, more_flags),
         memory_order_acq_rel, /* Pairs: control-settle */
         memory_order_relaxed));
     return true;

@@ -44,6 +44,7 @@ typedef struct errand__block {
     int64_t fd_writes; /* of the descriptor: made or still owed, and not read */
     bool fd_armed;     /* ARMED was stored; whoever replaces it owes a write */
     bool crowded;      /* workers need every processor: no spinning */
+    bool shared;       /* an inbox handle exists: other threads may post */
     uintptr_t own,
         own_last;  /* put by the owner itself, in order; see errand__inbox_put_own */
     unsigned cpus; /* processors that the owner may use; 0 = not asked yet */

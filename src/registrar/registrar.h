@@ -24,6 +24,7 @@
  *          any thread (flag POSTED).
  * Readers: everybody who holds a dispatch, a token or an identity of it.
  * Order:   each move is one compare-exchange, acquire-release: its winner owns the job.
+ *          Where one thread alone can write it, a release store.
  * Pairs:   control-claim, control-settle, control-post.
  * Why:     both sides need the job's bytes; relaxed would let the winner read half of them.
  * The generation is the low half of the identity's, never 0 in a live record; recycling stores 0.

@@ -28,7 +28,7 @@ errand_inbox_open(errand_runtime *runtime, errand_inbox **out_inbox)
     inbox->runtime_id = runtime->id;
     inbox->refuses = errand__seeded(runtime) &&
                      (runtime->config.flags & ERRAND_RUNTIME_REFUSE_FOREIGN) != 0;
-    runtime->registrar.shared = true;
+    runtime->registrar.shared = runtime->block->shared = true;
     errand__block_hold(inbox->block);
     *out_inbox = inbox;
     return ERRAND_OK;

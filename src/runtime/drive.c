@@ -119,7 +119,6 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
 
-    runtime->frame = errand__frame_innermost();
     runtime->driving = true;
     runtime->frame = errand__frame_innermost();
     errand__virtual_enter(errand__seeded(runtime));
@@ -147,21 +146,6 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
 }
 
 /* ---- sources ------------------------------------------------------------------------------------ */
-
-bool
-errand__turn_ended(errand_runtime *runtime, const errand__turn *turn)
-{
-    const errand_task *stop;
-
-    if (turn->items == 0)
-        return true;
-    if (turn->stop != NULL) {
-        stop = errand__task_find(&runtime->scheduler, turn->stop);
-        if (stop == NULL || stop->finished)
-            return true;
-    }
-    return turn->wall_end != 0 && turn->taken && errand__clock_now() >= turn->wall_end;
-}
 
 static void
 count(errand__turn *turn, uint32_t *left, uint32_t *done)
@@ -214,10 +198,10 @@ errand__take_news(errand_runtime *runtime, errand__turn *turn)
 uint64_t
 errand__timer_next(const errand_runtime *runtime)
 {
-    const errand__heap_entry *first = errand__heap_first(&runtime->deadlines);
+    uint64_t deadline = errand__heap_next(&runtime->deadlines);
     uint64_t timer = errand__timers_next(&runtime->scheduler);
 
-    return first != NULL && first->major < timer ? first->major : timer;
+    return deadline < timer ? deadline : timer;
 }
 
 bool
@@ -286,17 +270,17 @@ rotate(errand_runtime *runtime, errand__turn *turn)
     while (empty < source_count && !(turn->unlimited && rounds++ == source_count)) {
         bool any = false;
 
-        while (scheduler->turn_left != 0 && !errand__turn_ended(runtime, turn) &&
+        while (scheduler->turn_left != 0 && !errand__turn_ended(turn) &&
                sources[scheduler->turn_source](runtime, turn)) {
             scheduler->turn_left--;
             any = true;
         }
-        if (scheduler->turn_left != 0 && errand__turn_ended(runtime, turn))
+        if (scheduler->turn_left != 0 && errand__turn_ended(turn))
             return; /* cut: the next turn goes on here */
         scheduler->turn_source = (scheduler->turn_source + 1) % source_count;
         scheduler->turn_left = share;
         empty = any ? 0 : empty + 1;
-        if (errand__turn_ended(runtime, turn))
+        if (errand__turn_ended(turn))
             return;
     }
 }

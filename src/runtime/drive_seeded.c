@@ -36,9 +36,9 @@ take_due(errand_runtime *runtime, errand__turn *turn)
     return true;
 }
 
-/* Does this phase have anything that its own limit in the turn forbids?  Then the turn is cut. */
+/* Has this phase anything, or anything more? */
 static bool
-forbidden(const errand_runtime *runtime, int phase)
+has_more(const errand_runtime *runtime, int phase)
 {
     const errand__scheduler *scheduler = &runtime->scheduler;
 
@@ -50,7 +50,8 @@ forbidden(const errand_runtime *runtime, int phase)
     case PHASE_VISITS:
         return errand__pass_pending(scheduler);
     case PHASE_CLEANUPS:
-        return errand__cleanup_next(runtime) <= scheduler->now;
+        return runtime->cleanup_count != 0 &&
+               errand__cleanup_next(runtime) <= scheduler->now;
     default:
         return runtime->pending != 0;
     }
@@ -73,16 +74,18 @@ take(errand_runtime *runtime, errand__turn *turn, int phase)
     }
 }
 
-static void
+/* True: it may have ended what the turn waits for. */
+static bool
 begin_phase(errand_runtime *runtime, int phase)
 {
     runtime->scheduler.turn_begun = true;
     if (phase == PHASE_VISITS)
         errand__pass_begin(&runtime->scheduler);
-    if (phase == PHASE_NEWS || phase == PHASE_NEWS_AGAIN) {
-        errand__interrupt_take(runtime);
-        errand__collect(runtime);
-    }
+    if (phase != PHASE_NEWS && phase != PHASE_NEWS_AGAIN)
+        return false;
+    errand__interrupt_take(runtime);
+    errand__collect(runtime);
+    return true;
 }
 
 /* Goes on with the instant; false: the turn was cut before its end. */
@@ -91,17 +94,20 @@ run_instant(errand_runtime *runtime, errand__turn *turn)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
 
+    bool ended = errand__turn_ended(turn);
+
     for (; scheduler->turn_source < PHASES; scheduler->turn_source++) {
         int phase = scheduler->turn_source;
 
-        if (errand__turn_ended(runtime, turn))
+        if (ended)
             return false;
-        if (!scheduler->turn_begun)
-            begin_phase(runtime, phase);
-        while (!errand__turn_ended(runtime, turn) && take(runtime, turn, phase))
-            continue;
-        if (forbidden(runtime, phase))
-            return false;
+        if (!scheduler->turn_begun && begin_phase(runtime, phase))
+            ended = errand__turn_ended(turn);
+        while (has_more(runtime, phase)) {
+            if (ended || !take(runtime, turn, phase))
+                return false; /* what is left is beyond a limit of the turn */
+            ended = errand__turn_ended(turn);
+        }
         scheduler->turn_begun = false;
     }
     scheduler->turn_source = PHASE_NEWS;
@@ -139,6 +145,15 @@ move_on(errand_runtime *runtime, errand__turn *turn)
     return true;
 }
 
+/* A run goes on in the same turn: nobody could do anything in between, and there is nothing that
+ * only the begin or the end of a turn does. */
+static bool
+goes_on(const errand_runtime *runtime, const errand__turn *turn)
+{
+    return turn->stop != NULL && !errand__turn_ended(turn) &&
+           runtime->follow_first == 0 && runtime->later == 0 && !runtime->fd_wanted;
+}
+
 void
 errand__turn_seeded(errand_runtime *runtime, errand__turn *turn)
 {
@@ -148,8 +163,15 @@ errand__turn_seeded(errand_runtime *runtime, errand__turn *turn)
         if (runtime->scheduler.turn_over && !move_on(runtime, turn))
             return;
         turn->registration = runtime->scheduler.registrations;
-        if (!run_instant(runtime, turn) || turn->items != before || turn->moved)
+        if (!run_instant(runtime, turn))
             return;
+        if (turn->items != before || turn->moved) {
+            if (!goes_on(runtime, turn))
+                return;
+            before = turn->items;
+            turn->moved = false;
+            continue;
+        }
         /* Nothing was there at this instant.  Is there a next one? */
         if (errand__order_event(runtime) == UINT64_MAX && runtime->pending == 0 &&
             errand__inbox_empty(runtime->block) &&

@@ -21,10 +21,10 @@ buffered(const errand_runtime *runtime)
 uint64_t
 errand__next_deadline(const errand_runtime *runtime)
 {
-    const errand__heap_entry *first = errand__heap_first(&runtime->deadlines);
-    uint64_t next = first != NULL ? first->major : UINT64_MAX;
+    uint64_t next = errand__heap_next(&runtime->deadlines);
     uint64_t timer = errand__timers_next(&runtime->scheduler);
-    uint64_t reap = errand__cleanup_next(runtime);
+    uint64_t reap =
+        runtime->cleanup_count == 0 ? UINT64_MAX : errand__cleanup_next(runtime);
 
     if (timer < next)
         next = timer;

@@ -58,7 +58,8 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
         if (errand__runtime_time(runtime) >= deadline_ns)
             return runtime->run_status = ERRAND_ETIMEOUT;
         errand__turn_init(&turn, NULL);
-        turn.stop = id;
+        turn.stop = errand__task_find(&runtime->scheduler, id);
+        turn.stop_number = id->task;
         turn.until = deadline_ns;
         errand__turn_run(runtime, &turn);
         if (turn.done.kind != ERRAND_TURN_PROGRESS)

@@ -416,22 +416,30 @@ uint64_t errand__order_event(const errand_runtime *runtime);
 
 typedef struct errand__turn { /* a turn in progress */
     uint32_t items, completions, timers, visits, cleanups, commands; /* left */
-    bool unlimited;             /* no limit of items: each source once */
-    bool taken;                 /* an item */
-    bool passed;                /* a pass was begun */
-    bool collected;             /* the inbox was emptied */
-    bool moved;                 /* virtual time */
-    uint64_t wall_end;          /* 0 = none */
-    uint64_t until;             /* virtual time does not go on beyond this */
-    uint64_t registration;      /* timers from this one on are of a later turn */
-    const errand_task_id *stop; /* the turn ends when this task has; or NULL */
+    bool unlimited;          /* no limit of items: each source once */
+    bool taken;              /* an item */
+    bool passed;             /* a pass was begun */
+    bool collected;          /* the inbox was emptied */
+    bool moved;              /* virtual time */
+    uint64_t wall_end;       /* 0 = none */
+    uint64_t until;          /* virtual time does not go on beyond this */
+    uint64_t registration;   /* timers from this one on are of a later turn */
+    const errand_task *stop; /* the turn ends when this task has; or NULL */
+    uint64_t stop_number;    /* its number: its record may be another's by then */
     errand_turn done;
 } errand__turn;
 void errand__turn_init(errand__turn *turn, const errand_budget *budget);
 /* One turn; what was left undone by an unwind goes first. */
 void errand__turn_run(errand_runtime *runtime, errand__turn *turn);
 void errand__turn_seeded(errand_runtime *runtime, errand__turn *turn);
-bool errand__turn_ended(errand_runtime *runtime, const errand__turn *turn);
+static inline bool
+errand__turn_ended(const errand__turn *turn)
+{
+    return turn->items == 0 ||
+           (turn->stop != NULL &&
+            (turn->stop->number != turn->stop_number || turn->stop->finished)) ||
+           (turn->wall_end != 0 && turn->taken && errand__clock_now() >= turn->wall_end);
+}
 /* One item of a source; false: it has none now, or may not in this turn. */
 bool errand__take_news(errand_runtime *runtime, errand__turn *turn);
 bool errand__take_timer(errand_runtime *runtime, errand__turn *turn);

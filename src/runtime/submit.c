@@ -108,12 +108,15 @@ static inline errand_status
 make_ready(errand_lease *lease, const errand__record *record)
 {
     uint64_t bit = UINT64_C(1) << (errand__lane_of(record) * 3 + record->priority);
+    bool plain =
+        record->extra == NULL || (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC &&
+                                  record->extra->soft_ns == 0);
     errand_status status;
 
-    if (record->extra == NULL && (lease->ready & bit) != 0)
+    if (plain && (lease->ready & bit) != 0)
         return ERRAND_OK;
     status = lease->executor->ops->ready(lease, record);
-    if (status == ERRAND_OK && record->extra == NULL)
+    if (status == ERRAND_OK && plain)
         lease->ready |= bit;
     return status;
 }

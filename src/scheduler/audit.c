@@ -18,14 +18,7 @@
 static inline void
 write_word(unsigned char *out, uint64_t word)
 {
-    out[0] = (unsigned char)word;
-    out[1] = (unsigned char)(word >> 8);
-    out[2] = (unsigned char)(word >> 16);
-    out[3] = (unsigned char)(word >> 24);
-    out[4] = (unsigned char)(word >> 32);
-    out[5] = (unsigned char)(word >> 40);
-    out[6] = (unsigned char)(word >> 48);
-    out[7] = (unsigned char)(word >> 56);
+    errand__word_write(out, word);
 }
 
 static void

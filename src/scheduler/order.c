@@ -100,9 +100,7 @@ errand__order_forget(errand__scheduler *scheduler, errand__extra *extra)
 uint64_t
 errand__order_next(const errand__scheduler *scheduler)
 {
-    const errand__heap_entry *first = errand__heap_first(&scheduler->due);
-
-    return first == NULL ? UINT64_MAX : first->major;
+    return errand__heap_next(&scheduler->due);
 }
 
 /* Behind the last of its domain: so delivery is in the order of submission, and what a job of it

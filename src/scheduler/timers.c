@@ -32,9 +32,7 @@ errand__timer_remove(errand__scheduler *scheduler, errand__timer *timer)
 uint64_t
 errand__timers_next(const errand__scheduler *scheduler)
 {
-    const errand__heap_entry *first = errand__heap_first(&scheduler->timers);
-
-    return first == NULL ? UINT64_MAX : first->major;
+    return errand__heap_next(&scheduler->timers);
 }
 
 bool

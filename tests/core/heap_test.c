@@ -29,9 +29,10 @@ static void
 assert_positions(const errand__heap *heap)
 {
     for (size_t i = 1; i <= heap->count; i++) {
-        assert_int_equal(heap->entries[i]->position, i);
+        assert_int_equal(heap->slots[i].entry->position, i);
         if (i > 1)
-            assert_true(compare(heap->entries[i / 2], heap->entries[i]) <= 0);
+            assert_true(compare(heap->slots[(i + 2) / 4].entry, heap->slots[i].entry) <=
+                        0);
     }
 }
 
