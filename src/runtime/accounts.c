@@ -75,9 +75,8 @@ account_virtually(const errand_runtime *runtime, const errand_lease *only,
 
     out->queued = out->running = 0;
     for (size_t i = 1; i <= scheduler->due.count; i++) {
-        const errand__extra *extra =
-            ERRAND__CONTAINER(scheduler->due.slots[i].entry, const errand__extra,
-                              due_entry);
+        const errand__extra *extra = ERRAND__CONTAINER(scheduler->due.slots[i].entry,
+                                                       const errand__extra, due_entry);
         const errand__record *record = &runtime->registrar.records[extra->slot];
 
         if (only != NULL && runtime->leases[record->lease] != only)
