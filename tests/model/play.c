@@ -191,7 +191,9 @@ check_drops(play *p)
             continue; /* its runtime ended; that was checked then */
         check_count(p, op, "state", op->state_drops, least, most);
         if (op->spec.held_hook != NULL)
-            check_count(p, op, "hook", op->hook_drops, least && !o->entry, most);
+            check_count(p, op, "hook", op->hook_drops, least && !o->entry,
+                        most ||
+                            (op->reaps > 0 && !o->entry)); /* reaped before it ended */
         if (op->spec.held_decoder != NULL)
             check_count(p, op, "decoder", op->decoder_ends,
                         least || (cancelled && o->phase >= MODEL_QUEUED),
