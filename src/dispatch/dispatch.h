@@ -185,6 +185,9 @@ typedef struct errand__hands {
 } errand__hands;
 void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);
+/* Tells the runtime what these hands gave up so far (O76); for those that no executor's snapshot
+ * shows. */
+void errand__hands_tell(errand__hands *hands, errand__block *block);
 /* Reads the clock; at the start of each group, and after a millisecond. */
 void errand__hands_clock(errand__hands *hands);
 /* Reads the cycle counter: cycles and now_ns. */
@@ -296,6 +299,7 @@ const char *errand__record_name(const errand__record *record);
 /* details of a record: follow-ups, then a failure; see registrar.h. */
 uintptr_t errand__details_join(uintptr_t follows, errand__failure *failure);
 errand__failure *errand__details_failure(uintptr_t details);
-void errand__details_drop(errand__block *block, uintptr_t details);
+/* Unheard follow-ups are dropped; answers how many drops panicked. */
+unsigned errand__details_drop(errand__block *block, uintptr_t details);
 void errand__job_blocks_free(errand_job *job);
 #endif

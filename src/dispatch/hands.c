@@ -34,6 +34,14 @@ errand__hands_fini(errand__hands *hands)
 }
 
 void
+errand__hands_tell(errand__hands *hands, errand__block *block)
+{
+    if (hands->leaked != 0)
+        atomic_fetch_add_explicit(&block->leaked, hands->leaked, memory_order_relaxed);
+    hands->leaked = hands->destructor_panics = 0;
+}
+
+void
 errand__hands_clock(errand__hands *hands)
 {
     hands->base_ns = errand__clock_now();
@@ -119,11 +127,13 @@ stamp_times(errand_job *job, errand__record *record)
 static void
 finish_late(errand_job *job)
 {
-    if (errand__payload_drop(&job->payload) != 0)
+    unsigned panics = errand__payload_drop(&job->payload) +
+                      errand__details_drop(job->block, job->follows);
+
+    for (; panics > 0; panics--)
         count_panic(job->hands);
     if (job->failure != NULL)
         errand__failure_give(job->block, job->failure);
-    errand__details_drop(job->block, job->follows);
     errand__hands_read(job->hands);
 }
 

@@ -269,16 +269,19 @@ errand__details_failure(uintptr_t details)
     return (errand__failure *)details;
 }
 
-void
+unsigned
 errand__details_drop(errand__block *block, uintptr_t details)
 {
+    unsigned panics = 0;
+
     while ((details & ERRAND__DETAILS_FOLLOW) != 0) {
         errand__follow *follow = (errand__follow *)(details & ~ERRAND__DETAILS_FOLLOW);
 
         details = follow->next;
-        errand__spec_drop(&follow->spec);
+        panics += errand__spec_drop(&follow->spec);
         errand__mem_free(NULL, follow, sizeof *follow);
     }
     if (details != 0)
         errand__failure_give(block, (errand__failure *)details);
+    return panics;
 }

@@ -123,9 +123,11 @@ drop_rest(errand__block *block, errand__record *record)
 static void
 settle_undeliverable(errand__block *block, errand__record *record)
 {
-    if (errand__payload_drop(&record->payload) != 0)
-        atomic_fetch_add_explicit(&block->leaked, 1, memory_order_relaxed);
-    errand__details_drop(block, record->details);
+    unsigned panics = errand__payload_drop(&record->payload) +
+                      errand__details_drop(block, record->details);
+
+    if (panics != 0)
+        atomic_fetch_add_explicit(&block->leaked, panics, memory_order_relaxed);
     atomic_fetch_add_explicit(&block->undeliverable, 1, memory_order_relaxed);
     drop_rest(block, record);
 }

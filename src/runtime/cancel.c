@@ -161,6 +161,7 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
 {
     errand_cancel_answer answer = ERRAND_CANCEL_NOT_SUBMITTED;
     bool again = record->reason != 0, told = record->wait_state == ERRAND__WAIT_ACTIVE;
+    errand_identity identity;
 
     if (!again)
         record->reason = (uint8_t)reason;
@@ -180,7 +181,9 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
         told = true;
         answer = cancel_armed(runtime, record, again);
         break;
-    case ERRAND__PHASE_HELD:
+    case ERRAND__PHASE_HELD: /* heard, but perhaps not resumed yet */
+        identity = errand__record_identity(runtime->id, record);
+        (void)errand__wait_recall(runtime, &identity, reason);
         answer = ERRAND_CANCEL_SETTLED;
         break;
     default:

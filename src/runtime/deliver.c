@@ -29,7 +29,9 @@ fill_failure(errand_runtime *runtime, errand__record *record,
     }
     completion->job_code = record->job_code;
     completion->sys_errno = record->sys_errno;
-    if (failure == NULL || failure->text[0] == '\0')
+    if (completion->code == ERRAND_CODE_NONE) /* it only handed something on */
+        completion->message = "";
+    else if (failure == NULL || failure->text[0] == '\0')
         completion->message = errand_code_text(completion->code);
     else
         completion->message = failure->text;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "errand/async.h"
 #include "world.h"
 
 static errand_snapshot
@@ -385,6 +386,8 @@ drops_that_panic_are_counted_and_everything_else_is_dropped(void **state)
     }
 }
 
+static errand_job_type panicking_job;
+
 static void
 panic_in_drop(void *state)
 {
@@ -415,6 +418,88 @@ state_whose_drop_panics_is_given_up_alone(void **state)
         assert_int_equal(jobs[i].dropped, 1);
     assert_int_equal(accounts(world).leaked, 1);
     assert_int_equal(accounts(world).drained, 3);
+}
+
+static void
+defer_a_panic(errand_job *job, world_job *self)
+{
+    assert_int_equal(errand_job_defer(job, panic_now, self->arg), ERRAND_OK);
+}
+
+static void
+cleanup_that_panics_is_told_where_no_executor_runs_it(void **state)
+{
+    /* O76: the seeded orders run jobs on the owner's thread. */
+    test_world *world = *state;
+    world_job job = {.inside = defer_a_panic, .arg = "cleanup"};
+
+    world_start(world, &job);
+    drive_all(world);
+    assert_int_equal(job.dropped, 1);
+    assert_int_equal(accounts(world).leaked + workers(world).leaked, 1);
+}
+
+static int32_t
+pend_with_a_panic(errand_job *job, void *state, errand_payload *out_payload)
+{
+    (void)out_payload;
+    defer_a_panic(job, state);
+    return ERRAND_PENDING;
+}
+
+static void
+cleanup_that_panics_when_its_lease_ends_is_told(void **state)
+{
+    /* O76 */
+    static errand_job_type type;
+    test_world *world = *state;
+    world_job job = {.arg = "cleanup"};
+    errand_spec spec = world_spec(&job);
+
+    type = world_job_type;
+    type.poll = pend_with_a_panic;
+    spec.held_job = &type;
+    spec.resource_class = ERRAND_INTERRUPTIBLE_ASYNC;
+    assert_int_equal(errand_start(world->lease, &spec, NULL, NULL), ERRAND_OK);
+    assert_int_equal(world_step(world, 1), 1);
+    assert_int_equal(errand_lease_shutdown(&world->lease, 0, NULL), ERRAND_OK);
+    assert_int_equal(errand_drain(world->runtime, 10, NULL, NULL, NULL), ERRAND_OK);
+    assert_int_equal(job.dropped, 1);
+    assert_true(accounts(world).leaked >= 1); /* it is asked to end first, and polled */
+}
+
+/* Its deadline passes meanwhile, so that what it hands on is dropped. */
+static void
+hand_on_too_late(errand_job *job, world_job *self)
+{
+    errand_spec spec = world_spec(self->arg);
+
+    spec.held_job = &panicking_job;
+    assert_int_equal(errand_job_follow(job, &spec, NULL), ERRAND_OK);
+    assert_int_equal(errand_testing_clock(self->world->runtime, 50), ERRAND_OK);
+    assert_int_equal(world_drain(self->world, 10), 1);
+}
+
+static void
+follow_up_of_a_late_body_whose_drop_panics_is_told(void **state)
+{
+    /* O76 */
+    test_world *world = *state;
+    world_job next = {.ran = 0};
+    world_job job = {.world = world, .inside = hand_on_too_late, .arg = &next};
+    errand_spec spec = world_spec(&job);
+
+    panicking_job = world_job_type;
+    panicking_job.drop = panic_in_drop;
+    spec.resource_class = ERRAND_QUARANTINED_BLOCKING;
+    spec.quarantine_ns = 100;
+    spec.deadline_ns = 50;
+    assert_int_equal(errand_start(world->lease, &spec, NULL, NULL), ERRAND_OK);
+    world_step(world, 1);
+    assert_int_equal(next.dropped, 1);
+    assert_int_equal(workers(world).leaked, 1);
+    drive_all(world);
+    assert_int_equal(job.dropped, 1);
 }
 
 static void
@@ -470,6 +555,11 @@ main(void)
         WITH_WORLD(decoder_that_panics_is_a_failure_that_says_so),
         WITH_WORLD(drops_that_panic_are_counted_and_everything_else_is_dropped),
         WITH_WORLD(state_whose_drop_panics_is_given_up_alone),
+        cmocka_unit_test_setup_teardown(
+            cleanup_that_panics_is_told_where_no_executor_runs_it, world_setup_inline,
+            world_teardown),
+        WITH_WORLD(cleanup_that_panics_when_its_lease_ends_is_told),
+        WITH_WORLD(follow_up_of_a_late_body_whose_drop_panics_is_told),
         WITH_WORLD(hooks_that_panic_leave_an_entry_that_is_reaped_later),
     };
 

@@ -402,6 +402,10 @@ static const struct {
     {"spawn", 3, play_spawn},
     {"nudge", 3, play_nudge},
     {"hand_over", 1, play_hand_over},
+    {"hold", 4, play_hold},
+    {"park", 2, play_park},
+    {"trap", 1, play_set_trap},
+    {"slip", 1, play_slip},
     {"detach", 1, play_detach},
     {"end_runtime", 1, play_end_runtime},
 };

@@ -13,6 +13,7 @@ drop_payload(void *data, size_t size)
     if (size != sizeof *op)
         play_fail(op->play, "a payload of %zu bytes is dropped", size);
     op->payload_drops++;
+    play_burst(op, PLAY_BURST_PAYLOAD);
 }
 
 const errand_payload_type play_typed = {"typed", drop_payload};
@@ -22,6 +23,16 @@ static void
 run_deferred(void *arg)
 {
     ((play_op *)arg)->deferred--;
+    play_burst(arg, PLAY_BURST_DEFERRED);
+}
+
+static void
+count_entered(play *p)
+{
+    if (play_is_hand())
+        p->hand.entered++;
+    else
+        p->entered++;
 }
 
 static int32_t
@@ -44,6 +55,7 @@ begin(play_op *op, errand_job *job)
         play_fail(p, "op %d is entered %d times, as %s", op->index, op->bodies,
                   errand_job_name(job));
     PLAY_MODEL(p, model_began(&p->model, op->index));
+    play_stop_in_body(op);
     return 0;
 }
 
@@ -54,14 +66,14 @@ follow(play_op *op, errand_job *job)
 
     if (!play_has_room(p, 1))
         return;
-    play_op *child = play_new_op(p, op->runtime, 1, (uint8_t)(op->index * 37),
-                                 (uint8_t)(op->index * 29));
+    play_op *child = play_new_op(p, op->runtime, (uint8_t)(op->index * 83 + 1),
+                                 (uint8_t)(op->index * 37), (uint8_t)(op->index * 29));
     child->parent = op->index;
     errand_status status = errand_job_follow(job, &child->spec, (char *)child + 1);
+    PLAY_MODEL(p, model_followed(&p->model, op->index, &child->spec, status));
     play_said(p, "follow", status, (uint64_t)child->index);
     if (status != ERRAND_OK)
         return;
-    PLAY_MODEL(p, model_followed(&p->model, op->index, &child->spec));
     child->owned = true;
     p->ops++;
 }
@@ -72,9 +84,21 @@ do_extra(play_op *op, errand_job *job)
     play *p = op->play;
     errand_cancel_answer answer = 0;
     errand_status status;
+    bool closed = p->judged && p->model.op[op->index].runtime == MODEL_RUNTIMES;
 
     switch (op->plan.extra) {
+    case PLAY_EXTRA_NONE:
+        if (op->plan.take)
+            play_slip_inside(op, job);
+        break;
     case PLAY_EXTRA_CANCEL:
+        if (play_is_hand()) {
+            if (!closed &&
+                errand_cancel(p->runtime[op->runtime], &p->name[op->name].identity,
+                              ERRAND_REASON_EXPLICIT, NULL) != ERRAND_ETHREAD)
+                play_fail(p, "op %d is cancelled by another thread", op->index);
+            break;
+        }
         status = errand_cancel(p->runtime[op->runtime], &p->name[op->name].identity,
                                ERRAND_REASON_EXPLICIT, &answer);
         PLAY_MODEL(p, model_cancel(&p->model, op->runtime, op->name,
@@ -92,7 +116,7 @@ do_extra(play_op *op, errand_job *job)
             op->deferred++;
         break;
     case PLAY_EXTRA_POST:
-        if (!p->posts)
+        if (!p->posts || closed)
             break;
         status = errand_post_cancel(p->inbox[op->runtime], &p->name[op->name].identity);
         PLAY_MODEL(p, model_post(&p->model, op->runtime, op->name, -1, status));
@@ -103,6 +127,20 @@ do_extra(play_op *op, errand_job *job)
     }
 }
 
+static void
+work_beyond(play_op *op, errand_job *job)
+{
+    play *p = op->play;
+
+    if (op->spec.work_max == 0)
+        return;
+    if (errand_job_work(job, op->spec.work_max) != ERRAND_OK ||
+        errand_job_work(job, 1) != ERRAND_EBOUND)
+        play_fail(p, "op %d is beyond its bound", op->index);
+    if (p->model.op[op->index].runtime != MODEL_RUNTIMES)
+        PLAY_MODEL(p, model_beyond(&p->model, op->index));
+}
+
 static int32_t
 end(play_op *op, errand_job *job, errand_payload *out_payload)
 {
@@ -110,6 +148,10 @@ end(play_op *op, errand_job *job, errand_payload *out_payload)
     int32_t answer = 0;
 
     switch (op->plan.end) {
+    case PLAY_END_OK:
+        if (op->plan.take) /* nobody is shown it */
+            errand_job_message(job, "op %d ends well", op->index);
+        break;
     case PLAY_END_TYPED:
         *out_payload = (errand_payload){&play_typed, op, sizeof *op};
         op->payloads++;
@@ -140,12 +182,8 @@ end(play_op *op, errand_job *job, errand_payload *out_payload)
         }
         break;
     case PLAY_END_WORK:
-        if (op->spec.work_max != 0 &&
-            (errand_job_work(job, op->spec.work_max) != ERRAND_OK ||
-             errand_job_work(job, 1) != ERRAND_EBOUND))
-            play_fail(p, "op %d is beyond its bound", op->index);
-        if (op->spec.work_max != 0)
-            PLAY_MODEL(p, model_beyond(&p->model, op->index));
+        if (!op->plan.take)
+            work_beyond(op, job);
         break;
     default:
         break;
@@ -164,6 +202,12 @@ inside(play_op *op, errand_job *job)
     play *p = op->play;
     bool outer = p->in_body;
 
+    if (op->plan.end == PLAY_END_WORK && op->plan.take)
+        work_beyond(op, job); /* and goes on */
+    if (play_is_hand()) {
+        do_extra(op, job);
+        return;
+    }
     p->in_body = true;
     do_extra(op, job);
     play_nested(p, op->plan.nested);
@@ -175,7 +219,7 @@ run(errand_job *job, void *state, errand_payload *out_payload)
 {
     play_op *op = state;
 
-    op->play->entered++;
+    count_entered(op->play);
     begin(op, job);
     inside(op, job);
     return end(op, job, out_payload);
@@ -190,8 +234,11 @@ start(errand_job *job, void *state, errand_payload *out_payload)
     begin(op, job);
     if (op->plan.extra == PLAY_EXTRA_START)
         return 0;
-    op->play->entered++; /* it will not be polled */
-    PLAY_MODEL(op->play, model_ended(&op->play->model, op->index, INT32_MIN));
+    count_entered(op->play); /* it will not be polled */
+    PLAY_MODEL(op->play,
+               model_ended(&op->play->model, op->index, op->plan.take ? 5 : INT32_MIN));
+    if (op->plan.take)
+        return 5;
     errand_panic("op %d at its start", op->index);
 }
 
@@ -202,7 +249,7 @@ poll(errand_job *job, void *state, errand_payload *out_payload)
     play *p = op->play;
     bool first = op->waker == NULL;
 
-    p->entered++;
+    count_entered(p);
     if (op->bodies == 0)
         begin(op, job);
     PLAY_MODEL(p, model_polled(&p->model, op->index));
@@ -211,11 +258,13 @@ poll(errand_job *job, void *state, errand_payload *out_payload)
         op->waker = errand_job_waker(job);
         inside(op, job);
     }
-    if (op->plan.polls == 0 || (errand_job_cancelled(job) &&
-                                !(p->judged && op->plan.take))) /* some do not heed it */
+    if (op->plan.polls == 0 || play_is_hand() ||
+        (errand_job_cancelled(job) &&
+         !(p->judged && op->plan.take))) /* some do not heed it */
         return end(op, job, out_payload);
     op->plan.polls--;
-    p->model.op[op->index].pending = true;
+    if (p->judged && model_pends(&p->model, op->index))
+        return ERRAND_PENDING; /* it is settled already: this was the last */
     if (op->plan.extra == PLAY_EXTRA_WAKE ||
         !p->judged) { /* inline order waits for its end */
         p->model.op[op->index].woken = true;
@@ -228,6 +277,7 @@ static void
 drop_state(void *state)
 {
     ((play_op *)state)->state_drops++;
+    play_burst(state, PLAY_BURST_STATE);
 }
 
 const errand_job_type play_job = {

@@ -29,12 +29,6 @@ model_op_at(model *m, int op, model_phase phase)
     return op >= 0 && m->op[op].phase == phase ? &m->op[op] : NULL;
 }
 
-bool
-model_is_due(const model *m, const model_op *o)
-{
-    return o->phase == MODEL_QUEUED && o->due_ns <= m->runtime[o->runtime].now_ns;
-}
-
 /* ---- names and jobs ---------------------------------------------------------------------- */
 /* A name counts until its record is free: its handler holds it perhaps, and a posted cancel does
  * until it was taken, which a drive does unseen. */
@@ -45,8 +39,11 @@ model_name_causes(const model *m, int runtime, uint64_t *out_may)
     uint32_t live = 0, held = 0;
 
     for (int i = 0; i < m->names; i++) {
-        live += m->name[i].runtime == runtime && !m->name[i].over;
-        held += m->name[i].runtime == runtime && m->name[i].over && m->name[i].posted;
+        const model_name *n = &m->name[i];
+        bool back =
+            n->op >= 0 && m->op[n->op].phase == MODEL_DELIVERED && m->op[n->op].back;
+        live += n->runtime == runtime && !n->over && !back;
+        held += n->runtime == runtime && (n->over ? n->posted : back);
     }
     *out_may = CAUSE(r->hand != 0 && live + held + 1 >= r->names_max, EFULL) |
                CAUSE(r->driving && live < r->names_max, OK);
@@ -74,11 +71,16 @@ model_new_op(model *m, int runtime, const errand_spec *spec, model_phase phase)
     return m->ops++;
 }
 
-static bool
-is_bad(const errand_spec *s)
+bool
+model_is_bad(const errand_spec *s)
 {
     bool quarantined = s->resource_class == ERRAND_QUARANTINED_BLOCKING;
 
+    if (s->struct_size != sizeof *s ||
+        (s->held_decoder != NULL && s->held_decoder->decode == NULL) ||
+        (s->held_hook != NULL && s->held_hook->cancel == NULL) ||
+        (!quarantined && (s->quarantine_ns | s->work_max) != 0))
+        return true;
     return s->kind == 0 || s->resource_class < 1 || s->resource_class > 3 ||
            s->flags > 3 || s->priority > 2 || s->lane >= 19 || s->held_job == NULL ||
            (s->resource_class == ERRAND_INTERRUPTIBLE_ASYNC ? !s->held_job->poll
@@ -112,7 +114,7 @@ model_retire(model *m, int runtime, int name, errand_status got)
 void
 model_prepare(model *m, int runtime, const errand_spec *spec, errand_status got)
 {
-    if (model_answered(m, "prepare", CAUSE(is_bad(spec), EINVAL), 0, got))
+    if (model_answered(m, "prepare", CAUSE(model_is_bad(spec), EINVAL), 0, got))
         model_new_op(m, runtime, spec, MODEL_PREPARED);
 }
 
@@ -193,9 +195,9 @@ model_admit(model *m, int lease, int op)
     o->phase = MODEL_QUEUED;
     o->order = ++m->orders;
     o->submit_ns = now;
-    o->due_ns = o->spec.deadline_ns == 0 || now + o->spec.deadline_ns < now
-                    ? UINT64_MAX
-                    : now + o->spec.deadline_ns;
+    o->due_ns = UINT64_MAX;
+    if (o->spec.deadline_ns != 0)
+        model_limit(m, op, MODEL_OWN, o->spec.deadline_ns);
     for (int i = 0; i < 2; i++)
         model_sums_of(m, o, i)->accepted++, model_sums_of(m, o, i)->owed++;
 }
@@ -224,7 +226,7 @@ model_start(model *m, int lease, const errand_spec *spec, errand_status got)
              causes = l ? model_name_causes(m, l->runtime, &may) : CAUSE(true, EINVAL);
 
     if (!model_answered(m, "start",
-                        causes | CAUSE(is_bad(spec), EINVAL) |
+                        causes | CAUSE(model_is_bad(spec), EINVAL) |
                             CAUSE(l && l->sums.owed >= l->owed_max, EFULL),
                         may, got))
         return;
@@ -237,7 +239,7 @@ model_start(model *m, int lease, const errand_spec *spec, errand_status got)
 void
 model_put(model_runtime *r, int op, int name, int node)
 {
-    if (op < 0 && name < 0 && node < 0)
+    if (op < 0 && name < 0 && node == -1)
         return;
     r->inbox[r->tail].op = op;
     r->inbox[r->tail].name = name;
@@ -266,21 +268,6 @@ model_settle(model *m, int op, errand_outcome outcome, errand_code code)
     }
 }
 
-int
-model_next_due(const model *m, int runtime)
-{
-    int first = -1;
-
-    for (int i = 0; i < m->ops; i++) {
-        const model_op *o = &m->op[i];
-        if (o->runtime == runtime && model_is_due(m, o) &&
-            (first < 0 || o->due_ns < m->op[first].due_ns ||
-             (o->due_ns == m->op[first].due_ns && o->order < m->op[first].order)))
-            first = i;
-    }
-    return first;
-}
-
 /* ---- a change of mind -------------------------------------------------------------------- */
 errand_cancel_answer
 model_change(model *m, int name, errand_reason reason, errand_cancel_answer hint)
@@ -290,7 +277,7 @@ model_change(model *m, int name, errand_reason reason, errand_cancel_answer hint
     errand_cancel_answer answer = ERRAND_CANCEL_NOT_SUBMITTED;
 
     if (!n ||
-        (n->over && hint == ERRAND_CANCEL_UNKNOWN &&
+        ((n->over || (o && o->held)) && hint == ERRAND_CANCEL_UNKNOWN &&
          m->runtime[n->runtime].hand == n->op + 1) ||
         (n->over && !(o && o->wait == MODEL_READY && n->reason == ERRAND_REASON_NONE)))
         return ERRAND_CANCEL_UNKNOWN;
@@ -312,6 +299,8 @@ model_change(model *m, int name, errand_reason reason, errand_cancel_answer hint
     o->woken |= o->phase == MODEL_RUNNING;
     o->entry |= o->phase == MODEL_RUNNING &&
                 o->spec.resource_class == ERRAND_QUARANTINED_BLOCKING;
+    if (o->phase == MODEL_RUNNING && o->spec.quarantine_ns != 0)
+        model_limit(m, n->op, MODEL_GRACE, o->spec.quarantine_ns);
     if (o->phase == MODEL_QUEUED)
         model_settle(m, n->op, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED);
     if (o->wait == MODEL_REGISTERED)

@@ -26,6 +26,12 @@ typedef enum model_phase {
     MODEL_DELIVERED,
     MODEL_GONE /* abandoned */
 } model_phase;
+typedef enum model_stage { /* what due_ns is */
+                           MODEL_NO_LIMIT,
+                           MODEL_OWN, /* the operation's deadline */
+                           MODEL_GRACE, /* asked to end: then it is settled without its body */
+                           MODEL_WORK /* beyond its finite work */
+} model_stage;
 typedef enum model_wait {
     MODEL_NO_WAIT,
     MODEL_OUT,
@@ -47,7 +53,10 @@ typedef struct model_op {
     model_wait wait;
     bool asked, hooked, entry, pending, woken,
         vague; /* vague: its end is nobody's promise */
-    uint64_t order, due_ns, submit_ns, start_ns, end_ns;
+    /* held: it ended without its body; back: that returned; freed: and its state may go */
+    bool held, back, freed, beyond;
+    model_stage stage;
+    uint64_t order, due_ns, due_order, submit_ns, start_ns, end_ns;
     errand_outcome outcome;
     errand_code code;
 } model_op;
@@ -71,7 +80,9 @@ typedef struct model_lease {
 } model_lease;
 typedef struct model {
     const char *why;
-    uint64_t wanted, orders;
+    uint64_t wanted, orders, grace_ns;
+    uint64_t
+        picked; /* what came later was not there when a step chose; 0 = it chooses now */
     bool times, messages; /* completions have them; there are blocks for all */
     int ops, names;
     model_runtime runtime[MODEL_RUNTIMES];
@@ -108,14 +119,17 @@ void model_rests(model *m, int runtime, bool quiescent, bool inbox_needed,
                  uint64_t next_ns);
 void model_stepped(model *m, int executor, bool budget_left);
 void model_detach(model *m, int lease, bool before);
+void model_closing(model *m, int runtime);
 void model_closed(model *m, int runtime, const errand_report *report);
 /* What happens meanwhile.  model_ended: answer as of a body, INT32_MIN = it panicked. */
 void model_began(model *m, int op);
 void model_polled(model *m, int op);
 void model_ended(model *m, int op, int32_t answer);
 void model_hooked(model *m, int op, bool reap, errand_hook_answer answer);
+/* A poll answers that it is not ready; true if that ends the job. */
+bool model_pends(model *m, int op);
 void model_beyond(model *m, int op); /* it reported more work than it declared */
-void model_followed(model *m, int parent, const errand_spec *spec);
+void model_followed(model *m, int parent, const errand_spec *spec, errand_status got);
 void model_heard(model *m, int op, const errand_completion *completion);
 void model_command(model *m, int runtime, int node);
 void model_resumed(model *m, int op, errand_reason reason);

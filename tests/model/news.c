@@ -36,6 +36,7 @@ model_beyond(model *m, int op)
 {
     model_name *n = &m->name[m->op[op].name];
 
+    m->op[op].beyond = true;
     model_put(&m->runtime[n->runtime], -1, n->posted ? -1 : m->op[op].name, -1);
     n->posted = true;
 }
@@ -65,9 +66,13 @@ follow_on(model *m, int runtime, bool at_start)
 {
     uint64_t may;
 
-    if (!at_start && m->runtime[runtime].hand == 0)
+    int hand = m->runtime[runtime].hand - 1;
+
+    if (!at_start && hand < 0)
         return;
     m->runtime[runtime].hand = 0;
+    if (hand >= 0 && m->op[hand].held && m->op[hand].back)
+        model_freed(m, hand);
     for (;;) {
         model_op *first = NULL;
         for (int i = 0; i < m->ops; i++)
@@ -111,25 +116,40 @@ model_enter(model *m, int runtime, size_t budget, bool drive)
             if (!m->name[i].over)
                 model_change(m, i, ERRAND_REASON_EXPLICIT, 0);
         }
-    for (int first; !drive && (first = model_next_due(m, runtime)) >= 0;)
-        model_settle(m, first, ERRAND_FAILED, ERRAND_CODE_DEADLINE);
+    if (!drive)
+        model_fire_all(m, runtime);
     r->budget = budget;
     r->count = r->commands = 0;
     r->end = drive ? MODEL_NEWS : r->tail;
 }
 
-/* Take posted cancels until something else is first, or so many commands were taken. */
+/* What was posted for a name: a cancel, or that its work is beyond its bound, or both. */
+static void
+take_posted(model *m, int name)
+{
+    model_name *n = &m->name[name];
+    model_op *o = n->op >= 0 ? &m->op[n->op] : NULL;
+
+    if (n->asks && !n->over)
+        model_change(m, name, ERRAND_REASON_EXPLICIT, 0);
+    if (o && o->beyond && o->phase < MODEL_DELIVERED) {
+        o->asked = true;
+        if (o->phase == MODEL_RUNNING)
+            model_limit(m, n->op, MODEL_WORK, m->grace_ns);
+    }
+    n->posted = n->asks = false;
+}
+
+/* Take what nobody is shown until something else is first, or so many commands were taken. */
 static void
 take_cancels(model *m, model_runtime *r, size_t commands)
 {
     while (r->commands < commands && r->head < r->tail && r->head < r->end &&
-           r->inbox[r->head].name >= 0) {
-        model_name *n = &m->name[r->inbox[r->head].name];
-        if (n->asks && !n->over)
-            model_change(m, r->inbox[r->head].name, ERRAND_REASON_EXPLICIT, 0);
-        else if (n->op >= 0 && m->op[n->op].phase < MODEL_DELIVERED)
-            m->op[n->op].asked = true;
-        n->posted = n->asks = false;
+           (r->inbox[r->head].name >= 0 || r->inbox[r->head].node < -1)) {
+        if (r->inbox[r->head].name >= 0)
+            take_posted(m, r->inbox[r->head].name);
+        else
+            model_freed(m, model_back_node(r->inbox[r->head].node));
         r->commands++;
         r->head++;
     }
@@ -148,7 +168,13 @@ model_posted(const model *m, int runtime)
 bool
 model_tangled(const model *m, int runtime)
 {
-    return m->runtime[runtime].driving ||
+    bool running = false; /* nobody is shown that it is asked to end */
+
+    for (int i = 0; i < m->ops; i++)
+        running |= m->op[i].runtime == runtime && model_is_due(m, &m->op[i]) &&
+                   (m->op[i].phase == MODEL_RUNNING ||
+                    m->op[i].spec.resource_class == ERRAND_INTERRUPTIBLE_ASYNC);
+    return m->runtime[runtime].driving || running ||
            (model_posted(m, runtime) && model_next_due(m, runtime) >= 0);
 }
 
@@ -161,7 +187,7 @@ model_meanwhile(model *m, int runtime, const errand_snapshot *now)
          r->driving &&
          now->codes[ERRAND_CODE_DEADLINE] > r->sums.codes[ERRAND_CODE_DEADLINE] &&
          (first = model_next_due(m, runtime)) >= 0;)
-        model_settle(m, first, ERRAND_FAILED, ERRAND_CODE_DEADLINE);
+        model_fire(m, first);
     for (size_t before = SIZE_MAX;
          r->driving && now->cancelled > r->sums.cancelled && before != r->head;) {
         before = r->head;
@@ -227,18 +253,19 @@ model_heard(model *m, int op, const errand_completion *c)
                       : c->t_start_ns >= o->submit_ns && c->t_end_ns >= o->end_ns)),
             "its times");
     }
-    model_rule(m,
-               (c->flags & (ERRAND_HELD | (m->messages ? ERRAND_MESSAGE_LOST : 0))) == 0,
+    model_rule(m, !m->messages || (c->flags & ERRAND_MESSAGE_LOST) == 0,
                "its other flags");
+    model_rule(m, r->closing || o->held == ((c->flags & ERRAND_HELD) != 0),
+               "whether its body is held");
     o->phase = MODEL_DELIVERED;
     o->entry &= !reaped;
-    n->over = true;
+    n->over = !o->held; /* else its record lives on */
     if (o->wait == MODEL_REGISTERED)
         o->wait = MODEL_READY;
     *(reaped ? &r->sums.reaped : late ? &r->sums.late : &r->sums.resumed) += 1;
     for (int i = 0; i < 2; i++)
         model_sums_of(m, o, i)->drained++, model_sums_of(m, o, i)->owed--;
-    for (int i = 0; i < m->ops; i++)
+    for (int i = 0; i < m->ops && !o->held; i++)
         if (m->op[i].parent == op)
             m->op[i].order = ++m->orders;
     r->hand = op + 1;
@@ -291,7 +318,8 @@ model_leave(model *m, int runtime, size_t count, size_t commands, bool nothing_l
 void
 model_rests(model *m, int runtime, bool quiescent, bool inbox_needed, uint64_t next_ns)
 {
-    uint64_t owed = m->runtime[runtime].sums.owed, first = UINT64_MAX;
+    const errand_snapshot *sums = &m->runtime[runtime].sums;
+    uint64_t owed = sums->owed + sums->held, first = UINT64_MAX;
     bool waits = false, entries = false;
 
     for (int i = 0; i < m->ops; i++) {
@@ -300,7 +328,7 @@ model_rests(model *m, int runtime, bool quiescent, bool inbox_needed, uint64_t n
             continue;
         waits |= o->wait == MODEL_REGISTERED;
         entries |= o->entry;
-        if (o->phase == MODEL_QUEUED && o->due_ns < first)
+        if ((o->phase == MODEL_QUEUED || o->phase == MODEL_RUNNING) && o->due_ns < first)
             first = o->due_ns;
     }
     model_rule(m, quiescent == (owed == 0 && !waits && !entries), "quiescent or idle");
@@ -328,7 +356,8 @@ model_began(model *m, int op)
         return;
     for (int i = 0; i < m->ops; i++) {
         const model_op *other = &m->op[i];
-        if (other->phase != MODEL_QUEUED || other->lease != o->lease ||
+        if ((m->picked != 0 && other->order > m->picked) ||
+            other->phase != MODEL_QUEUED || other->lease != o->lease ||
             (other->spec.resource_class == ERRAND_QUARANTINED_BLOCKING) !=
                 (o->spec.resource_class == ERRAND_QUARANTINED_BLOCKING))
             continue;
@@ -349,6 +378,8 @@ model_polled(model *m, int op)
 {
     model_op *o = model_op_at(m, op, MODEL_RUNNING);
 
+    if (m->op[op].runtime == MODEL_RUNTIMES || (m->op[op].held && !m->op[op].back))
+        return; /* it was begun, and settled before its first poll */
     model_rule(m, o && (!o->pending || o->woken || m->runtime[o->runtime].closing),
                "a poll");
     if (o)
@@ -360,6 +391,12 @@ model_ended(model *m, int op, int32_t answer)
 {
     bool panicked = answer == INT32_MIN;
 
+    if (m->op[op].runtime == MODEL_RUNTIMES)
+        return; /* nobody hears of it any more */
+    if (m->op[op].held) {
+        model_back(m, op);
+        return;
+    }
     model_settle(m, op,
                  answer == 0 ? ERRAND_COMPLETED
                  : panicked  ? ERRAND_PANICKED
@@ -380,9 +417,11 @@ model_hooked(model *m, int op, bool reap, errand_hook_answer answer)
 }
 
 void
-model_followed(model *m, int parent, const errand_spec *spec)
+model_followed(model *m, int parent, const errand_spec *spec, errand_status got)
 {
-    m->op[model_new_op(m, m->op[parent].runtime, spec, MODEL_FOLLOWS)].parent = parent;
+    if (model_answered(m, "follow", CAUSE(model_is_bad(spec), EINVAL), 0, got))
+        m->op[model_new_op(m, m->op[parent].runtime, spec, MODEL_FOLLOWS)].parent =
+            parent;
 }
 
 void
@@ -407,14 +446,23 @@ model_detach(model *m, int lease, bool before)
         model_op *o = &m->op[i];
         if (o->lease != lease || (o->phase != MODEL_QUEUED && o->phase != MODEL_RUNNING))
             continue;
+        if (o->phase == MODEL_RUNNING && !o->pending)
+            continue; /* its body runs, on another thread */
         o->woken = o->vague = true;
         if (o->phase == MODEL_QUEUED)
             model_change(m, o->name, ERRAND_REASON_SHUTDOWN, 0);
         else if (!before) /* pending, and dropped */
             model_settle(m, i, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED);
     }
-    for (int first; before && (first = model_next_due(m, m->lease[lease].runtime)) >= 0;)
-        model_settle(m, first, ERRAND_FAILED, ERRAND_CODE_DEADLINE);
+    if (before)
+        model_fire_all(m, m->lease[lease].runtime);
+}
+
+void
+model_closing(model *m, int runtime)
+{
+    m->runtime[runtime].closing = true;
+    model_fire_all(m, runtime);
 }
 
 /* The runtime has ended: what it had is foreign to the next one. */
@@ -423,7 +471,7 @@ model_closed(model *m, int runtime, const errand_report *report)
 {
     model_runtime *r = &m->runtime[runtime];
     const errand_snapshot *a = &report->accounts;
-    uint64_t entries = 0;
+    uint64_t entries = 0, running = 0, held = 0;
 
     model_rule(m, a->accepted == r->sums.accepted && a->drained >= r->sums.drained,
                "the report's sums");
@@ -431,12 +479,19 @@ model_closed(model *m, int runtime, const errand_report *report)
                report->undeliverable == a->accepted - a->drained &&
                    a->queued + a->running + a->undrained == 0,
                "the report's law");
-    for (int i = 0; i < m->ops; i++)
-        entries += m->op[i].runtime == runtime && m->op[i].entry;
+    for (int i = 0; i < m->ops; i++) {
+        const model_op *o = &m->op[i];
+        bool runs = o->runtime == runtime && o->phase == MODEL_RUNNING && !o->pending;
+        entries += (o->runtime == runtime && o->entry) || runs; /* the end cancels it */
+        held += o->runtime == runtime && o->held && !o->back;
+        running += runs;
+    }
     model_rule(m, report->entries <= entries, "the report's entries");
-    model_rule(
-        m, report->live_waits + report->held + report->running + report->live_tasks == 0,
-        "the report names nothing that lives");
+    model_rule(m, report->live_waits + report->live_tasks == 0,
+               "the report names nothing that lives");
+    model_rule(m, report->held == held, "the report's bodies that are held");
+    model_rule(m, report->running == running && report->undeliverable == running,
+               "the report's bodies that run");
     for (int i = 0; i < m->ops; i++)
         if (m->op[i].runtime == runtime) {
             m->op[i].runtime = MODEL_RUNTIMES;

@@ -36,6 +36,23 @@ play_know_name(play_op *op)
     play_new_name(op->play, NULL, op->index);
 }
 
+/* Told by nobody: what is left of an operation whose runtime has ended; but if its body came back
+ * late, that tells it. */
+void
+play_burst(play_op *op, unsigned part)
+{
+    play *p = op->play;
+    const model_op *o = &p->model.op[op->index];
+    bool late = o->held || (o->parent >= 0 && o->name < 0 && p->model.op[o->parent].held);
+
+    if (op->plan.burst != part)
+        return;
+    p->bursts += !p->judged || o->runtime != MODEL_RUNTIMES ||
+                 part == PLAY_BURST_DEFERRED || (late && !op->outlives) ||
+                 (late && part == PLAY_BURST_PAYLOAD);
+    errand_panic("part %u of op %d", part, op->index);
+}
+
 /* ---- the owner's parts ----------------------------------------------------------------------- */
 static void
 drop_value(void *value)
@@ -60,6 +77,7 @@ static void
 drop_decoder(void *data)
 {
     ((play_op *)data)->decoder_ends++;
+    play_burst(data, PLAY_BURST_DECODER);
 }
 
 static errand_hook_answer
@@ -71,7 +89,11 @@ answer_hook(play_op *op, bool reap)
     if (reap ? op->reaps++ > 0 : op->hook_cancels++ > 0)
         answer = ERRAND_HOOK_REAPED;
     play_event(op->play, reap ? "reap" : "hook", op->index, answer);
+    if (op->plan.burst == PLAY_BURST_HOOK && !reap && op->hook_cancels == 1)
+        answer = ERRAND_HOOK_ERROR;
     PLAY_MODEL(op->play, model_hooked(&op->play->model, op->index, reap, answer));
+    if (answer == ERRAND_HOOK_ERROR)
+        errand_panic("the hook of op %d", op->index);
     return answer;
 }
 
@@ -108,6 +130,9 @@ static const errand_decoder_type decoder_type = {sizeof(errand_decoder_type), de
                                                  drop_decoder, show};
 static const errand_hook_type hook_type = {sizeof(errand_hook_type), hook_cancel,
                                            hook_reap, drop_hook, show};
+static const errand_decoder_type no_decoder_type = {.struct_size =
+                                                        sizeof no_decoder_type};
+static const errand_hook_type no_hook_type = {.struct_size = sizeof no_hook_type};
 
 /* ---- news ------------------------------------------------------------------------------------ */
 static void
@@ -128,7 +153,7 @@ look_at_payload(play_op *op, errand_completion *completion)
     if (errand_completion_read(completion, &play_typed, &data, &size) != ERRAND_OK ||
         data != op)
         play_fail(p, "op %d cannot be read", op->index);
-    if (op->plan.take) {
+    if (op->plan.take && op->plan.burst != PLAY_BURST_PAYLOAD) {
         errand_payload payload = errand_completion_take(completion);
         errand_payload_drop(&payload);
     }
@@ -165,14 +190,16 @@ play_heard(void *arg, errand_completion *completion)
                sizeof completion->identity) != 0 ||
         strcmp(completion->operation, "played") != 0 ||
         completion->trace_id != (uint64_t)index ||
-        (completion->outcome != ERRAND_COMPLETED && completion->message == NULL))
+        (completion->outcome == ERRAND_COMPLETED ? completion->message[0] != '\0'
+                                                 : completion->message == NULL))
         play_fail(p, "the completion of op %d says otherwise", index);
     if (completion->t_submit_ns > completion->t_start_ns ||
         completion->t_start_ns > completion->t_end_ns)
         play_fail(p, "op %d has times that go back", index);
     play_meanwhile(p, op->runtime);
     PLAY_MODEL(p, model_heard(&p->model, index, completion));
-    if (op->state_drops + op->hook_drops != 0 && op->hook_cancels + op->reaps == 0)
+    if (op->state_drops + op->hook_drops != 0 && !p->model.op[index].back &&
+        op->hook_cancels + op->reaps == 0)
         play_fail(p, "op %d is dropped before its completion is heard", index);
     look_at_payload(op, completion);
     play_nested(p, op->plan.nested);
@@ -286,6 +313,24 @@ spoil(errand_spec *spec, unsigned kind)
     case 247:
         spec->held_job = NULL;
         break;
+    case 248:
+        spec->struct_size--;
+        break;
+    case 249:
+        spec->resource_class = 1;
+        spec->quarantine_ns = 5;
+        break;
+    case 250:
+        spec->resource_class = 2;
+        spec->work_max = 5;
+        spec->held_work_unit = NULL;
+        break;
+    case 251:
+        spec->held_hook = &no_hook_type;
+        break;
+    case 252:
+        spec->held_decoder = &no_decoder_type;
+        break;
     default:
         break;
     }
@@ -306,6 +351,7 @@ play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c)
                            .nested = c & 3,
                            .polls = c & 3,
                            .extra = c >> 5,
+                           .burst = kind >> 4,
                            .take = c >> 4 & 1,
                            .leave = c == 0x13 || c == 0x2b};
     *spec = (errand_spec)ERRAND_SPEC_INIT;
@@ -325,12 +371,13 @@ play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c)
         spec->work_max = 9;
         spec->held_work_unit = "rows";
     } else if (spec->resource_class == ERRAND_QUARANTINED_BLOCKING)
-        spec->quarantine_ns = UINT64_C(1) << 60;
+        spec->quarantine_ns =
+            b >> 7 && !p->real_clock ? UINT64_C(1) + (c >> 2 & 7) : UINT64_C(1) << 60;
     else if (c >> 2 & 1) {
         spec->held_hook = &hook_type;
         spec->hook_data = op;
     }
-    if (b >> 7 && !p->real_clock && spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
+    if (b >> 7 && !p->real_clock)
         spec->deadline_ns = 1 + (c & 15);
     spoil(spec, kind);
     return op;

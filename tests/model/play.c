@@ -189,7 +189,8 @@ check_drops(play *p)
         int most = done, least = done && !op->left;
         if (o->runtime >= MODEL_RUNTIMES)
             continue; /* its runtime ended; that was checked then */
-        check_count(p, op, "state", op->state_drops, least, most);
+        bool held = o->held && !o->freed;
+        check_count(p, op, "state", op->state_drops, least && !held, most && !held);
         if (op->spec.held_hook != NULL)
             check_count(p, op, "hook", op->hook_drops, least && !o->entry,
                         most ||
@@ -198,6 +199,8 @@ check_drops(play *p)
             check_count(p, op, "decoder", op->decoder_ends,
                         least || (cancelled && o->phase >= MODEL_QUEUED),
                         most || cancelled);
+        if (o->held) /* what it made is dropped when it is back */
+            least = most = o->back;
         check_count(p, op, "payload", op->payload_drops,
                     op->payloads * (least && o->wait != MODEL_READY),
                     op->payloads * most);
@@ -205,11 +208,36 @@ check_drops(play *p)
                     op->continued && o->wait == MODEL_ENDED,
                     op->continued && o->wait == MODEL_ENDED);
         check_count(p, op, "value", op->value_ends, 0, op->values);
-        if (op->deferred != 0 && o->phase >= MODEL_SETTLED)
+        if (op->deferred != 0 && o->phase >= MODEL_SETTLED && (!o->held || o->back))
             play_fail(p, "op %d: a deferred cleanup ran not once", i);
         if (cancelled && op->decodes > 0 && o->wait != MODEL_ENDED && !done)
             play_fail(p, "op %d was cancelled and decoded", i);
     }
+}
+
+/* What goes with the runtime, also if a body still has the rest. */
+static void
+check_owners_parts(play *p, const play_op *op)
+{
+    check_count(p, op, "hook", op->hook_drops, op->spec.held_hook != NULL,
+                op->spec.held_hook != NULL);
+    check_count(p, op, "decoder", op->decoder_ends, op->spec.held_decoder != NULL,
+                op->spec.held_decoder != NULL);
+    check_count(p, op, "continuation", op->continuation_ends, op->continued,
+                op->continued);
+    check_count(p, op, "value", op->value_ends, op->values, op->values);
+}
+
+void
+play_check_ended(play *p, play_op *op)
+{
+    check_owners_parts(p, op);
+    check_count(p, op, "state", op->state_drops, 1, 1);
+    check_count(p, op, "payload", op->payload_drops, op->payloads, op->payloads);
+    if (op->deferred != 0)
+        play_fail(p, "op %d: a deferred cleanup is left", op->index);
+    errand_waker_abandon(&op->waker);
+    op->owned = op->outlives = false;
 }
 
 static void
@@ -217,20 +245,37 @@ check_ended(play *p, int runtime)
 {
     for (int i = 0; i < p->ops && !play_failed(p); i++) {
         play_op *op = &p->op[i];
-        if (op->runtime != runtime || !op->owned)
+        if (op->runtime != runtime || !op->owned || op->outlives)
             continue;
-        check_count(p, op, "state", op->state_drops, 1, 1);
-        check_count(p, op, "hook", op->hook_drops, op->spec.held_hook != NULL,
-                    op->spec.held_hook != NULL);
-        check_count(p, op, "decoder", op->decoder_ends, op->spec.held_decoder != NULL,
-                    op->spec.held_decoder != NULL);
-        check_count(p, op, "payload", op->payload_drops, op->payloads, op->payloads);
-        check_count(p, op, "continuation", op->continuation_ends, op->continued,
-                    op->continued);
-        check_count(p, op, "value", op->value_ends, op->values, op->values);
-        errand_waker_abandon(&op->waker);
-        op->owned = false;
+        op->outlives = p->hand.busy && p->hand.op == i;
+        if (!op->outlives) {
+            play_check_ended(p, op);
+            continue;
+        }
+        check_owners_parts(p, op);
+        check_count(p, op, "state", op->state_drops, 0, 0);
+        check_count(p, op, "payload", op->payload_drops, 0, 0);
     }
+}
+
+/* Every drop that panicked is told: by a runtime, by its report, or by an executor (O76). */
+static void
+check_bursts(play *p)
+{
+    uint64_t told = p->told_bursts;
+    errand_snapshot s = {0};
+    errand_executor_snapshot e = {0};
+
+    for (int i = 0; i < 2 && !play_failed(p); i++) {
+        if ((p->runtime[i] != NULL &&
+             errand_runtime_snapshot(p->runtime[i], &s) != ERRAND_OK) ||
+            errand_executor_snapshot_read(p->executor[i], &e) != ERRAND_OK)
+            play_fail(p, "no snapshot");
+        told += (p->runtime[i] != NULL ? s.leaked : 0) + e.leaked;
+    }
+    if (told != p->bursts)
+        play_fail(p, "%llu drops panicked, and %llu are told",
+                  (unsigned long long)p->bursts, (unsigned long long)told);
 }
 
 /* ---- one call -------------------------------------------------------------------------------- */
@@ -245,6 +290,8 @@ next(play *p)
     play_call(p, p->bytes + p->at - PROGRAM_CALL);
     judge(p);
     check_accounts(p);
+    if (p->depth == 0)
+        check_bursts(p);
     if (p->judged && p->depth == 0)
         check_drops(p);
     p->verb = verb;
@@ -355,15 +402,18 @@ play_close_runtime(play *p, int runtime, errand_shutdown_mode mode)
     size_t posted = 0;
 
     p->closing = true;
-    p->model.runtime[runtime].closing = true;
+    PLAY_MODEL(p, model_closing(&p->model, runtime));
+    uint64_t limit_ns = !p->judged     ? UINT64_C(10000000000)
+                        : p->hand.busy ? UINT64_C(200000) /* its body does not end */
+                                       : UINT64_C(2000000);
     errand_status status = errand_runtime_shutdown(
-        &p->runtime[runtime],
-        errand_deadline_in(p->judged ? UINT64_C(2000000) : UINT64_C(10000000000)), mode,
-        &report);
+        &p->runtime[runtime], errand_deadline_in(limit_ns), mode, &report);
     p->closing = false;
     if (status != ERRAND_OK || p->runtime[runtime] != NULL)
         play_fail(p, "shutdown answers %s", errand_status_name(status));
     check_law(p, &report.accounts, true);
+    p->told_bursts += report.accounts.leaked;
+    p->interrupted[runtime] = false;
     PLAY_MODEL(p, model_closed(&p->model, runtime, &report));
     for (int i = 0; i < PLAY_NODES; i++)
         posted += p->model.runtime[runtime].posted[i];
@@ -398,7 +448,11 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
                 .size = size,
                 .at = PROGRAM_HEAD,
                 .result = result,
-                .verb = "begin"};
+                .verb = "begin",
+                .arming = -1};
+    p->hand.op = -1;
+    play_watch_misuse();
+    errand_testing_pause(play_paused, p);
     if (p->size > PROGRAM_HEAD + PROGRAM_CALLS_MAX * PROGRAM_CALL)
         p->size = PROGRAM_HEAD + PROGRAM_CALLS_MAX * PROGRAM_CALL;
     p->real_clock = bytes[1] >= 224; /* then no deadlines */
@@ -407,6 +461,9 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
         .operations_max = 4 + bytes[0] % 29,
         .times = (errand_times)(bytes[3] >> 2 & 3) % 3,
         .messages = bytes[3] >> 4 & 1 ? 2 : 0,
+        .grace_ns = p->real_clock    ? UINT64_C(1) << 60
+                    : bytes[0] & 128 ? UINT64_C(1) + bytes[0] % 7
+                                     : 0,
         .order = p->judged ? ERRAND_ORDER_ARRIVAL : ERRAND_ORDER_INLINE,
         .seed = inline_seed,
         .flags = p->judged && !p->real_clock ? ERRAND_RUNTIME_TEST_CLOCK : 0,
@@ -415,6 +472,7 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
     };
     p->model.times = p->config.times != ERRAND_TIMES_NONE && !p->real_clock;
     p->model.messages = p->config.messages == 0;
+    p->model.grace_ns = p->config.grace_ns != 0 ? p->config.grace_ns : 1000000000;
     p->posts = (bytes[3] >> 5 & 3) != 3; /* else nobody has an inbox handle */
     p->owed_max = 1 + bytes[1] % 12;
     for (int sort = 0; sort < PLAY_SORTS; sort++)
@@ -445,14 +503,19 @@ program_run(const uint8_t *bytes, size_t size, uint64_t inline_seed, bool trace,
     while (next(p))
         continue;
     p->verb = "end";
+    if (bytes[2] & 1) /* else its body outlives both */
+        play_let(p);
     for (int i = 0; i < MODEL_RUNTIMES && !play_failed(p); i++) {
         if (i == 0)
             out_result->digest = errand_digest(p->runtime[0]);
         play_close_runtime(
             p, i, bytes[3] >> i & 1 ? ERRAND_SHUTDOWN_RUN : ERRAND_SHUTDOWN_QUIET);
     }
+    play_end_hand(p);
+    errand_testing_pause(NULL, NULL);
     if (play_failed(p))
         return false; /* what is left may be broken: p stays as well */
+    check_bursts(p);
     if (p->forged != 0)
         play_fail(p, "%d forged payloads were not dropped", p->forged);
     for (int i = 0; i < 2; i++)

@@ -4,6 +4,8 @@
 /* play: one run of a program: what it holds of the library, what it counted, and the model.
  * play.c runs calls and compares; calls.c has one function per verb; parts.c has the bodies,
  * handlers and drops that the library calls. */
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include "errand/async.h"
 #include "errand/executor.h"
@@ -21,8 +23,16 @@ typedef struct play_plan {
     uint8_t nested; /* calls made inside its body, and inside its handler */
     uint8_t extra;
     uint8_t polls;
+    uint8_t burst; /* which part of it panics when it is dropped */
     bool take, leave;
 } play_plan;
+enum { /* as the upper half of a byte, so that most operations have none */
+       PLAY_BURST_STATE = 8,
+       PLAY_BURST_DECODER,
+       PLAY_BURST_PAYLOAD,
+       PLAY_BURST_DEFERRED,
+       PLAY_BURST_HOOK
+};
 enum {
     PLAY_END_OK,
     PLAY_END_TYPED,
@@ -52,6 +62,7 @@ typedef struct play_op {
     errand_waker *waker;
     void *slot;                           /* what its trace shows to a collector */
     bool owned, continued, left, awaited; /* awaited: by a task */
+    bool outlives;                        /* its body runs, and its runtime has ended */
     int bodies, deferred;
     int state_drops, decoder_ends, decodes, hook_drops, hook_cancels, reaps,
         continuation_ends;
@@ -74,7 +85,8 @@ typedef struct play_token { /* one register of each sort; op < 0: zeroed */
 enum { PLAY_PREPARED, PLAY_BINDING, PLAY_WAIT, PLAY_SUBMISSION, PLAY_SORTS };
 typedef struct play_task {
     struct play *play;
-    int index, runtime, visits, ended, drops, deferred;
+    int index, runtime, visits, ended, drops, deferred, shields;
+    errand_task *handle; /* of its first visit on */
     errand_task_id id;
     uint8_t plan[3];
 } play_task;
@@ -84,9 +96,27 @@ typedef struct play_node {
     int index, runtime;
 } play_node;
 
+typedef struct play_hand { /* the second thread; see hand.c */
+    pthread_t thread;
+    sem_t begun, arrived, opened; /* begun, opened: for it; arrived: for the first */
+    bool started, busy, slept;    /* slept: the first is asleep, or about to be */
+    int first;                    /* that thread's number */
+    int act, executor, runtime, stop, op; /* op < 0: it is in no body */
+    play_node *node;
+    errand_status status;
+    size_t count, entered;
+} play_hand;
+enum { PLAY_STOP_NOWHERE, PLAY_STOP_BODY, PLAY_STOP_CLAIM };
+
 typedef struct play {
     model model;
     bool judged, trace, posts, real_clock, in_body, closing, busy[MODEL_RUNTIMES];
+    bool interrupted[MODEL_RUNTIMES]; /* and perhaps not told yet */
+    bool opens;                       /* the next park lets the hand go on */
+    int naps, arming;                 /* arming: the runtime whose descriptor may be */
+    unsigned trap;
+    uint64_t bursts, told_bursts; /* told: by reports of runtimes that have ended */
+    play_hand hand;
     int stepping; /* executor */
     const char *verb;
     int depth;   /* of callbacks */
@@ -135,6 +165,23 @@ void play_sync(play *p); /* names that the model gave to followers */
 /* A drive shows the model what it did before this. */
 void play_meanwhile(play *p, int runtime);
 
+void play_check_ended(play *p, play_op *op); /* all of it was dropped */
+
+/* hand.c */
+bool play_is_hand(void);
+void play_stop_in_body(play_op *op); /* if this is the hand */
+void play_hold(play *p, unsigned a, unsigned b, unsigned c);
+void play_let(play *p);
+void play_end_hand(play *p);
+void play_park(play *p, unsigned a, unsigned b, unsigned c);
+void play_set_trap(play *p, unsigned a, unsigned b, unsigned c);
+void play_paused(void *arg, const char *place);
+
+/* slips.c */
+void play_watch_misuse(void);
+void play_slip(play *p, unsigned a, unsigned b, unsigned c);
+void play_slip_inside(play_op *op, errand_job *job);
+
 /* calls.c */
 void play_call(play *p, const uint8_t *call);
 bool play_has_room(const play *p, int ops); /* for so many more */
@@ -163,6 +210,7 @@ void play_check_tasks(play *p, int runtime);
 void play_know_name(play_op *op); /* it is seen for the first time, perhaps */
 /* The next operation, to be kept by p->ops++ once the library took its parts. */
 play_op *play_new_op(play *p, int runtime, uint8_t kind, uint8_t b, uint8_t c);
+void play_burst(play_op *op, unsigned part); /* panics if that is the plan */
 play_name *play_new_name(play *p, const errand_identity *identity, int op);
 errand_continuation play_continuation(play_op *op);
 errand_payload play_payload(play *p); /* of a forged completion; counted in forged */

@@ -56,23 +56,73 @@ join_others(play_task *self, errand_task *task, unsigned byte)
     return errand_task_join(task, ids, count, byte * UINT64_C(20000));
 }
 
+static void
+shield(play_task *self, errand_task *task, unsigned byte)
+{
+    if (errand_task_shield(task, byte * UINT64_C(30000)) != ERRAND_OK)
+        play_fail(self->play, "a shield is refused");
+    if (byte & 4)
+        self->shields++;
+    else if (errand_task_unshield(task) != ERRAND_OK)
+        play_fail(self->play, "a shield cannot be taken away");
+    if ((byte & 2) && self->shields > 0) {
+        self->shields--;
+        if (errand_task_unshield(task) != ERRAND_OK)
+            play_fail(self->play, "a shield of before cannot be taken away");
+    }
+    if (self->shields == 0 && errand_task_unshield(task) != ERRAND_EMISUSE)
+        play_fail(self->play, "a shield that is not there is taken away");
+}
+
+static void
+defer(play_task *self, errand_task *task, unsigned byte)
+{
+    errand_status status;
+
+    if (byte & 1) {
+        errand_testing_fail_allocation(1);
+        status = errand_task_defer(task, run_deferred, self);
+        errand_testing_fail_allocation(0);
+        if (status != ERRAND_ENOMEM)
+            play_fail(self->play, "a cleanup without memory is taken");
+    }
+    if (errand_task_defer(task, run_deferred, self) == ERRAND_OK)
+        self->deferred++;
+    if (byte & 8 && errand_task_undefer(task) == ERRAND_OK)
+        self->deferred--;
+}
+
+/* A wait is registered once, and inside the task's own function. */
+static errand_status
+wait_wrongly(play_task *self, errand_task *task)
+{
+    play *p = self->play;
+    errand_status status = errand_task_yield(task);
+
+    for (int i = 0; i < p->tasks; i++) {
+        const play_task *other = &p->task[i];
+        if (other != self && other->runtime == self->runtime && !other->ended &&
+            other->handle != NULL && errand_task_yield(other->handle) != ERRAND_EMISUSE)
+            play_fail(p, "task %d waits outside its function", i);
+    }
+    if (errand_task_sleep(task, 1) !=
+        (status == ERRAND_OK ? ERRAND_EMISUSE : ERRAND_ECANCELLED))
+        play_fail(p, "task %d waits twice", self->index);
+    return status;
+}
+
 /* What needs no wait; then it yields. */
 static errand_status
 do_little(play_task *self, errand_task *task, unsigned byte)
 {
     play *p = self->play;
 
-    switch (byte % 6) {
+    switch (byte / 9 % 6) {
     case 0:
-        if (errand_task_shield(task, byte * UINT64_C(30000)) == ERRAND_OK && byte & 8 &&
-            errand_task_unshield(task) != ERRAND_OK)
-            play_fail(p, "a shield cannot be taken away");
+        shield(self, task, byte);
         break;
     case 1:
-        if (errand_task_defer(task, run_deferred, self) == ERRAND_OK)
-            self->deferred++;
-        if (byte & 8 && errand_task_undefer(task) == ERRAND_OK)
-            self->deferred--;
+        defer(self, task, byte);
         break;
     case 2:
         play_event(p, "draw", self->index, errand_task_random(task));
@@ -80,6 +130,8 @@ do_little(play_task *self, errand_task *task, unsigned byte)
     case 3:
         play_event(p, "cancelled", self->index, errand_task_cancelled(task));
         break;
+    case 4:
+        return wait_wrongly(self, task);
     default:
         play_nested(p, 2);
         break;
@@ -99,6 +151,7 @@ visit(errand_task *task, void *state, const errand_task_news *news)
     if (self->ended || errand_task_runtime(task) != p->runtime[self->runtime] ||
         errand_task_self(task).task != self->id.task)
         play_fail(p, "task %d is visited as another, or after its end", self->index);
+    self->handle = task;
     if (news->verdict.value != NULL)
         news->verdict.drop(news->verdict.value);
     if (++self->visits > 12)
@@ -116,7 +169,9 @@ visit(errand_task *task, void *state, const errand_task_news *news)
     case 5:
         return wait_answer(await_operation(self, task, byte));
     case 6:
-        return byte & 16 ? ERRAND_TASK_FAILED : ERRAND_TASK_DONE;
+        return byte & 16   ? ERRAND_TASK_FAILED
+               : byte & 32 ? ERRAND_TASK_WAIT /* for nothing: it fails */
+                           : ERRAND_TASK_DONE;
     default:
         return wait_answer(do_little(self, task, byte));
     }
@@ -141,12 +196,15 @@ drop(void *state)
 void
 play_spawn(play *p, unsigned a, unsigned b, unsigned c)
 {
+    static const char *const labels[3] = {
+        NULL, "odd",
+        "a label that is longer than what the library keeps of a label: 64 bytes"};
     int runtime = a & 1;
     play_task *self = &p->task[p->tasks];
     const play_task *parent =
         p->tasks > 0 ? &p->task[p->tasks - 1 - (int)(a >> 2) % p->tasks] : NULL;
     errand_task_spec spec = {.struct_size = sizeof spec,
-                             .label = c & 1 ? "odd" : NULL,
+                             .label = labels[c % 3],
                              .fn = visit,
                              .state = self,
                              .held_on_end = end,

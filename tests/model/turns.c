@@ -18,6 +18,11 @@ play_step(play *p, unsigned a, unsigned b, unsigned c)
             play_fail(p, "a step inside a step");
         return;
     }
+    if (p->hand.busy && p->hand.executor == (int)(a & 1)) {
+        if (errand_manual_step(p->executor[a & 1], 1, &count) != ERRAND_EBUSY)
+            play_fail(p, "two threads step at once");
+        return;
+    }
     p->entered = 0;
     p->at_home = false;
     p->stepping = a & 1;
@@ -39,6 +44,7 @@ unwind(play *p, int runtime)
 
     p->depth = 0;
     p->leaving = 0;
+    p->arming = -1;
     p->busy[runtime] = false;
     p->at_home = false;
     errand_status busy = errand_drain(p->runtime[runtime], 1, play_heard, p, &count);
@@ -60,7 +66,7 @@ play_drain(play *p, unsigned a, unsigned b, unsigned c)
     size_t budget = b >= 192 ? SIZE_MAX : 1 + b % 5, count = 0;
 
     (void)c;
-    if (p->in_body)
+    if (p->in_body && !p->judged)
         return;
     if (p->busy[runtime]) {
         if (errand_drain(p->runtime[runtime], budget, play_heard, p, &count) !=
@@ -75,8 +81,10 @@ play_drain(play *p, unsigned a, unsigned b, unsigned c)
         unwind(p, runtime);
         return;
     }
+    p->arming = runtime;
     errand_status status =
         errand_drain(p->runtime[runtime], budget, play_heard, p, &count);
+    p->arming = -1;
     p->busy[runtime] = false;
     p->at_home = false;
     if (status != ERRAND_OK)
@@ -92,7 +100,7 @@ play_drive(play *p, unsigned a, unsigned b, unsigned c)
     errand_budget budget = {.struct_size = sizeof budget, .items = 1 + b % 5};
     errand_turn turn = {0};
 
-    if (p->in_body)
+    if (p->in_body && !p->judged)
         return;
     if (p->busy[runtime]) {
         if (errand_drive(p->runtime[runtime], NULL, &turn) != ERRAND_EBUSY)
@@ -116,6 +124,7 @@ play_drive(play *p, unsigned a, unsigned b, unsigned c)
     p->at_home = false;
     if (status != ERRAND_OK)
         play_fail(p, "drive answers %s", errand_status_name(status));
+    p->interrupted[runtime] &= turn.kind == ERRAND_TURN_PROGRESS;
     bool rest = turn.kind == ERRAND_TURN_IDLE || turn.kind == ERRAND_TURN_QUIESCENT;
     uint64_t items = (uint64_t)turn.completions + turn.timers + turn.visits +
                      turn.cleanups + turn.commands;
@@ -233,6 +242,7 @@ play_look(play *p, unsigned a, unsigned b, unsigned c)
     }
     if ((b & 2) && p->posts) {
         errand_interrupt(p->inbox[runtime]);
+        p->interrupted[runtime] = true;
         return;
     }
     if (b & 4) {
@@ -243,7 +253,9 @@ play_look(play *p, unsigned a, unsigned b, unsigned c)
             play_fail(p, "park answers %s", errand_status_name(status));
         return;
     }
+    p->arming = p->busy[runtime] ? -1 : runtime;
     status = errand_runtime_wake_fd(p->runtime[runtime], &fd);
+    p->arming = -1;
     struct pollfd looked = {fd, POLLIN, 0};
     if (status != ERRAND_OK || poll(&looked, 1, 0) < 0)
         play_fail(p, "no descriptor: %s", errand_status_name(status));

@@ -213,6 +213,41 @@ a_return_before_the_drain_waits_for_the_completion(void **state)
     let_return(world, &stays);
 }
 
+/* Its completion is heard in the body that it does not wait for, and then it is cancelled. */
+static void
+outlive_and_cancel(counted *self, counted_place place)
+{
+    test_world *world = self->world;
+
+    if (place != AT_BODY)
+        return;
+    assert_int_equal(errand_testing_clock(world->runtime, 50), ERRAND_OK);
+    assert_int_equal(world_drain(world, 10), 1);
+    assert_int_equal(world_last(world)->flags, ERRAND_HELD);
+    assert_int_equal(counted_cancel(self), ERRAND_CANCEL_SETTLED);
+}
+
+static void
+a_cancel_before_the_resume_counts_while_the_body_is_held_too(void **state)
+{
+    /* O37, O45 */
+    test_world *world = *state;
+    counted work = {.on = outlive_and_cancel, .no_hook = true};
+    errand_spec spec = counted_spec(world, &work);
+
+    spec.resource_class = ERRAND_QUARANTINED_BLOCKING;
+    spec.quarantine_ns = 100;
+    spec.deadline_ns = 50;
+    submit(world, &work, &spec);
+    assert_int_equal(world_step(world, 1), 1);
+    counted_drive(world);
+    assert_int_equal(work.count[AT_RESUME], 1);
+    assert_int_equal(work.reason, ERRAND_REASON_EXPLICIT);
+    assert_false(work.completed);
+    assert_int_equal(snapshot_of(world).held, 0);
+    counted_check_ended(&work);
+}
+
 static void
 a_quarantine_counts_from_its_cancel(void **state)
 {
@@ -329,6 +364,7 @@ main(void)
         WITH_WORLD(a_body_that_heeds_its_deadline_ends_by_itself),
         WITH_WORLD(a_body_that_stays_is_settled_and_its_worker_replaced),
         WITH_WORLD(a_return_before_the_drain_waits_for_the_completion),
+        WITH_WORLD(a_cancel_before_the_resume_counts_while_the_body_is_held_too),
         WITH_WORLD(a_quarantine_counts_from_its_cancel),
         WITH_WORLD(a_cancel_does_not_put_off_an_earlier_deadline),
         WITH_WORLD(held_operations_are_capped),

@@ -57,6 +57,7 @@ follow_ups_are_submitted_in_call_order_when_their_parent_is_drained(void **state
     count(&lead, 0, 0);
     assert_int_equal(world_drain(world, 100), 1);
     assert_ptr_equal(world->news[0].wait, &lead.job);
+    assert_string_equal(world->news[0].message, ""); /* of a failure only */
     assert_int_equal(world_step(world, 100), FOLLOWERS);
     assert_int_equal(world_drain(world, 100), FOLLOWERS);
     for (int i = 0; i < FOLLOWERS; i++)

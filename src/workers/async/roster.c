@@ -132,6 +132,7 @@ drop_taken(errand__roster *roster, errand__hands *hands, errand_waker *waker)
 {
     waker->job.cell = &roster->lease->cells[0];
     errand__hands_drop_pending(hands, waker);
+    errand__hands_tell(hands, roster->lease->block);
     errand__waker_end(waker);
 }
 

@@ -218,10 +218,7 @@ errand_dispatch_run(errand_dispatch dispatch)
     cell_give(used->lease, self.cell);
     ticket_give(used);
     errand__hands_ring(&self.poller.hands, lease->block);
-    if (self.poller.hands.leaked !=
-        0) /* these hands end here: their figure is the block's */
-        atomic_fetch_add_explicit(&lease->block->leaked, self.poller.hands.leaked,
-                                  memory_order_relaxed);
+    errand__hands_tell(&self.poller.hands, lease->block);
     errand__poller_fini(&self.poller);
     errand_waker_abandon(&waker);
     errand__lease_let(lease);

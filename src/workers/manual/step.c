@@ -38,6 +38,8 @@ end_pick(step *self, bool entered)
     if (self->only == NULL) {
         errand__spans_hands(&self->executor->spans, &self->poller->hands);
         atomic_store_explicit(&self->executor->busy, false, memory_order_relaxed);
+    } else {
+        errand__hands_tell(&self->poller->hands, lease->block);
     }
     errand__lease_let(lease);
 }

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Replays the corpus of fuzz/ops in the coverage build: how many of the lines of each folder
+does it reach?
+
+    ci/coverage.py [--missed] [FOLDER]      FOLDER instead of fuzz/ops/corpus
+
+One result line per folder goes to the file in ERRAND_RESULTS, if that is set; a folder below
+the limit fails.  With --missed the lines that are not reached are printed too.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build", "coverage")
+OBJECTS = os.path.join(BUILD, "CMakeFiles", "errand_testing.dir", "src")
+FOLDERS = ("registrar", "inbox", "dispatch", "scheduler")
+LEAST = 90.0
+
+
+def files_below(folder, ending):
+    for path, _, names in os.walk(folder):
+        yield from (os.path.join(path, name) for name in sorted(names)
+                    if name.endswith(ending))
+
+
+def replay(corpus):
+    for path in list(files_below(BUILD, ".gcda")):
+        os.remove(path)  # of earlier runs: counts would be added
+    program = os.path.join(BUILD, "fuzz", "fuzz_ops")
+    subprocess.run([program, corpus],
+                   stdout=subprocess.DEVNULL, check=True)
+
+
+def count(folder):
+    """Answers {(file, line): how often} of the sources of one folder."""
+    notes = list(files_below(os.path.join(OBJECTS, folder), ".gcno"))
+    with tempfile.TemporaryDirectory() as place:  # gcov leaves files where it is called
+        output = subprocess.run(["gcov", "--json-format", "--stdout"] + notes, cwd=place,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                check=True).stdout.decode()
+    lines = {}
+    for text in filter(None, output.splitlines()):
+        for source in json.loads(text)["files"]:
+            path = os.path.relpath(source["file"], ROOT)
+            if not path.startswith("src/%s/" % folder):
+                continue
+            for line in source["lines"]:
+                key = path, line["line_number"]
+                lines[key] = lines.get(key, 0) + line["count"]
+    return lines
+
+
+def print_missed(lines):
+    for (path, number), times in sorted(lines.items()):
+        if times == 0:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                print("    %s:%d: %s" % (path, number, file.read().splitlines()[number - 1]))
+
+
+def main():
+    subprocess.run([os.path.join(ROOT, "ci", "build.sh"), "coverage", "fuzz_ops"], check=True)
+    named = [word for word in sys.argv[1:] if not word.startswith("--")]
+    replay(named[0] if named else os.path.join(ROOT, "fuzz", "ops", "corpus"))
+    results, worst = [], 100.0
+    for folder in FOLDERS:
+        lines = count(folder)
+        reached = sum(times > 0 for times in lines.values())
+        percent = 100.0 * reached / len(lines) if lines else 0.0
+        worst = min(worst, percent)
+        reason = "%d of %d lines, %.1f %%" % (reached, len(lines), percent)
+        print("src/%-10s %s" % (folder, reason))
+        if "--missed" in sys.argv:
+            print_missed(lines)
+        results.append("%s\tcoverage\tsrc/%s\t%s\n" % (
+            "pass" if percent >= LEAST else "fail", folder,
+            "" if percent >= LEAST else reason + ", at least %g %%" % LEAST))
+    if os.environ.get("ERRAND_RESULTS"):
+        with open(os.environ["ERRAND_RESULTS"], "a", encoding="utf-8") as file:
+            file.writelines(results)
+    return worst < LEAST
+
+
+if __name__ == "__main__":
+    sys.exit(main())
