@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <lua.h>
 #include "errand.h"
+#include "errand/choice.h"
 #include "errand/order.h"
 #include "errand/task.h"
 
@@ -72,7 +73,8 @@ typedef struct errand_lua_options {
     errand_trace_fn *trace; /* every step of the run; see errand/order.h */
     void *held_trace_arg;
     int argc; /* more arguments for the function, as strings, after those */
-    const char *const *argv; /* on the stack: argv[0] .. argv[argc - 1] */
+    const char *const *argv;       /* on the stack: argv[0] .. argv[argc - 1] */
+    const errand_choices *choices; /* who decides a seeded run; NULL = the seed */
 } errand_lua_options;
 #define ERRAND_LUA_OPTIONS_INIT                                                          \
     {                                                                                    \

@@ -15,21 +15,6 @@ verb_now(lua_State *L)
     return 1;
 }
 
-/* Uniform in 0 .. span, without bias: draws that would favour the low numbers are refused. */
-static uint64_t
-random_below_or_at(errand_task *visit, uint64_t span)
-{
-    if (span == UINT64_MAX)
-        return errand_task_random(visit);
-    uint64_t n = span + 1;
-    uint64_t refused = (UINT64_MAX - n + 1) % n;
-    uint64_t draw;
-    do
-        draw = errand_task_random(visit);
-    while (draw < refused);
-    return draw % n;
-}
-
 static int
 verb_random(lua_State *L)
 {
@@ -38,7 +23,7 @@ verb_random(lua_State *L)
         errand__lua_error_raise(L, "misuse", "random", "no task is running here");
     int count = lua_gettop(L);
     if (count == 0) {
-        uint64_t bits = errand_task_random(run->visit) >> 11;
+        uint64_t bits = errand_task_choose(run->visit, UINT64_C(1) << 53);
         lua_pushnumber(L, (lua_Number)bits * 0x1p-53);
         return 1;
     }
@@ -50,9 +35,8 @@ verb_random(lua_State *L)
         return 1;
     }
     luaL_argcheck(L, low <= high, count, "the interval is empty");
-    uint64_t span = (uint64_t)high - (uint64_t)low;
-    lua_pushinteger(L,
-                    (lua_Integer)((uint64_t)low + random_below_or_at(run->visit, span)));
+    uint64_t n = (uint64_t)high - (uint64_t)low + 1; /* 0 = 2^64 */
+    lua_pushinteger(L, (lua_Integer)((uint64_t)low + errand_task_choose(run->visit, n)));
     return 1;
 }
 

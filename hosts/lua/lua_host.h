@@ -108,6 +108,7 @@ void errand__lua_run_close(errand__lua_run *run, errand_shutdown_mode mode,
                            errand_report *out_report);
 void errand__lua_run_open(lua_State *L); /* its metatable */
 int errand__lua_verb_run(lua_State *L);  /* options.c: errand.run */
+uint64_t errand__lua_run_seed(void);     /* drawn from the system; not 0 */
 
 /* ---- drive.c ----------------------------------------------------------------------------------------- */
 /* Drives until the root has ended.  With STALL or EXTERNAL its text is pushed. */
@@ -209,6 +210,19 @@ extern const errand_lua_job errand__lua_command_jobs[];
 /* ---- handle.c, information.c: verbs that answer at once --------------------------------------------------- */
 extern const luaL_Reg errand__lua_handle_verbs[];
 extern const luaL_Reg errand__lua_information_verbs[];
+
+/* ---- choices.c ---------------------------------------------------------------------------------------------- */
+extern const luaL_Reg errand__lua_choice_verbs[];
+/* What errand.run's options say about choices: words and paths, each may be NULL. */
+typedef struct errand__lua_choices {
+    errand_choices all;
+    const char *save;
+    char text[600]; /* what went wrong */
+} errand__lua_choices;
+bool errand__lua_choices_init(errand__lua_choices *choices, const char *policy,
+                              const char *tape, const char *save, uint64_t seed);
+/* Writes the tape that was asked for; gives everything back in any case. */
+bool errand__lua_choices_fini(errand__lua_choices *choices);
 
 /* ---- error.c ------------------------------------------------------------------------------------------------ */
 /* Pushes an error table {code, message, operation} with the caller's position. */

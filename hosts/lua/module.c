@@ -32,6 +32,7 @@ luaopen_errand(lua_State *L)
     luaL_newlib(L, waiting);
     luaL_setfuncs(L, errand__lua_handle_verbs, 0);
     luaL_setfuncs(L, errand__lua_information_verbs, 0);
+    luaL_setfuncs(L, errand__lua_choice_verbs, 0);
     add_jobs(L, errand__lua_files_jobs);
     add_jobs(L, errand__lua_command_jobs);
     lua_pushstring(L, errand_version());

@@ -27,12 +27,32 @@ read_order(lua_State *L, errand_lua_options *options)
         luaL_error(L, "errand.run: order must be \"arrival\", \"inline\" or \"paced\"");
 }
 
+/* What the table says and errand_lua_options has no field for. */
+typedef struct run_words {
+    bool ordered;
+    const char *policy, *tape, *save_tape;
+} run_words;
+
+static const char *
+text_of(lua_State *L, const char *name)
+{
+    if (lua_type(L, -1) != LUA_TSTRING)
+        luaL_error(L, "errand.run: %s must be a string", name);
+    return lua_tostring(L, -1);
+}
+
 static void
-read_field(lua_State *L, const char *name, errand_lua_options *options, bool *ordered)
+read_field(lua_State *L, const char *name, errand_lua_options *options, run_words *words)
 {
     if (strcmp(name, "order") == 0) {
         read_order(L, options);
-        *ordered = true;
+        words->ordered = true;
+    } else if (strcmp(name, "policy") == 0) {
+        words->policy = text_of(L, name);
+    } else if (strcmp(name, "tape") == 0) {
+        words->tape = text_of(L, name);
+    } else if (strcmp(name, "save_tape") == 0) {
+        words->save_tape = text_of(L, name);
     } else if (strcmp(name, "seed") == 0) {
         int exact;
         options->seed = (uint64_t)lua_tointegerx(L, -1, &exact);
@@ -53,25 +73,56 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, bool *or
     } else {
         luaL_error(L,
                    "errand.run: no option is called '%s': use order, seed, workers, "
-                   "deadline, grace and watchdog",
+                   "deadline, grace, watchdog, policy, tape and save_tape",
                    name);
     }
 }
 
-static void
-read_options(lua_State *L, int index, errand_lua_options *options)
+static bool
+wants_choices(const run_words *words)
 {
-    bool ordered = false;
+    return words->policy != NULL || words->tape != NULL || words->save_tape != NULL;
+}
+
+static void
+read_options(lua_State *L, int index, errand_lua_options *options, run_words *words)
+{
     if (lua_isnoneornil(L, index))
         return;
     luaL_checktype(L, index, LUA_TTABLE);
     for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
             luaL_error(L, "errand.run: options have names");
-        read_field(L, lua_tostring(L, -2), options, &ordered);
+        read_field(L, lua_tostring(L, -2), options, words);
     }
-    if (options->has_seed && !ordered)
+    if ((options->has_seed || wants_choices(words)) && !words->ordered)
         options->order = ERRAND_ORDER_PACED;
+    if (wants_choices(words) && options->order == ERRAND_ORDER_ARRIVAL)
+        luaL_error(L, "errand.run: policy, tape and save_tape need a seeded order");
+}
+
+/* Runs the function on top; its results or the error value are pushed.  The tape is written
+ * whatever the run's end; that it could not be raises only if the run ended well. */
+static errand_lua_kind
+run_chosen(lua_State *L, errand_lua_options *options, const run_words *words,
+           errand_lua_result *result)
+{
+    errand__lua_choices choices;
+    if (!wants_choices(words) || errand__lua_run_find(L) != NULL)
+        return errand__lua_run_value(L, 0, options, result);
+    if (!options->has_seed)
+        options->seed = errand__lua_run_seed();
+    options->has_seed = true;
+    if (!errand__lua_choices_init(&choices, words->policy, words->tape, words->save_tape,
+                                  options->seed))
+        luaL_error(L, "errand.run: %s", choices.text);
+    options->choices = &choices.all;
+    errand_lua_kind kind = errand__lua_run_value(L, 0, options, result);
+    if (!errand__lua_choices_fini(&choices) && kind == ERRAND_LUA_OK) {
+        errand_lua_result_fini(result);
+        luaL_error(L, "errand.run: %s", choices.text);
+    }
+    return kind;
 }
 
 /* errand.run(f, options): f's results, or its error. */
@@ -80,10 +131,15 @@ errand__lua_verb_run(lua_State *L)
 {
     errand_lua_options options = ERRAND_LUA_OPTIONS_INIT;
     errand_lua_result result;
+    run_words words = {.ordered = false};
     errand__lua_wait_callable(L, 1);
-    read_options(L, 2, &options);
-    lua_settop(L, 1);
-    errand_lua_kind kind = errand__lua_run_value(L, 0, &options, &result);
+    read_options(L, 2, &options, &words);
+    lua_settop(L, 2);
+    words.policy = lua_pushstring(L, words.policy); /* the script may change its table */
+    words.tape = lua_pushstring(L, words.tape);
+    words.save_tape = lua_pushstring(L, words.save_tape);
+    lua_pushvalue(L, 1);
+    errand_lua_kind kind = run_chosen(L, &options, &words, &result);
     int values = result.values;
     bool nested = kind == ERRAND_LUA_REFUSED && result.status == ERRAND_EMISUSE;
     errand_lua_result_fini(&result);

@@ -61,6 +61,17 @@ errand__lua_run_open(lua_State *L)
     lua_pop(L, 1);
 }
 
+uint64_t
+errand__lua_run_seed(void)
+{
+    uint64_t seed = 0;
+    while (seed == 0) {
+        if (getrandom(&seed, sizeof seed, 0) != sizeof seed && errno != EINTR)
+            seed = errand__lua_watch_now();
+    }
+    return seed;
+}
+
 /* ---- begin ---------------------------------------------------------------------------------- */
 
 /* Pushes the userdata and enters it into the registry. */
@@ -80,12 +91,7 @@ run_make(lua_State *L, const errand_lua_options *options)
         run->options.grace_ns = GRACE_NS;
     if (run->options.stop_ns == 0)
         run->options.stop_ns = STOP_NS;
-    run->seed = options->seed;
-    while (!options->has_seed && run->seed == 0) {
-        if (getrandom(&run->seed, sizeof run->seed, 0) != sizeof run->seed &&
-            errno != EINTR)
-            run->seed = errand__lua_watch_now();
-    }
+    run->seed = options->has_seed ? options->seed : errand__lua_run_seed();
     luaL_setmetatable(L, ERRAND__LUA_RUN);
     lua_newtable(L);
     lua_pushvalue(L, -2);
@@ -150,6 +156,7 @@ run_begin(errand__lua_run *run)
         .seed = run->seed,
         .grace_ns = run->options.grace_ns,
         .watchdog_ns = run->options.watchdog_ns,
+        .choices = run->options.choices,
         .on_completion =
             run->options.on_completion != NULL ? errand__lua_report_completion : NULL,
         .held_on_completion_arg = run,

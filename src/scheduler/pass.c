@@ -86,13 +86,13 @@ errand__pass_begin(errand__scheduler *scheduler)
     ERRAND_ASSERT(errand__list_empty(&scheduler->pass));
     scheduler->passes++;
     scheduler->policy.left = 0;
-    if (errand__audit_listens(&scheduler->audit))
-        scheduler->audit.ready = hash_of(head);
     if (!scheduler->policy.fair) {
         for (const errand__link *link = head->next; link != head; link = link->next)
             scheduler->policy.left++;
         return;
     }
+    if (errand__audit_listens(&scheduler->audit))
+        scheduler->audit.ready = hash_of(head);
     if (errand__list_empty(head))
         return;
     scheduler->pass = *head;
@@ -114,6 +114,8 @@ errand__pass_next(errand__scheduler *scheduler)
     if (scheduler->policy.fair) {
         ready = ERRAND__CONTAINER(scheduler->pass.next, errand__ready, link);
     } else {
+        if (errand__audit_listens(&scheduler->audit))
+            scheduler->audit.ready = hash_of(&scheduler->ready);
         ready = errand__policy_pick(scheduler);
         scheduler->policy.left--;
     }

@@ -16,6 +16,9 @@ enum {
     OPTION_WORKERS,
     OPTION_DEADLINE,
     OPTION_TRACE,
+    OPTION_POLICY,
+    OPTION_TAPE,
+    OPTION_SAVE_TAPE,
     OPTION_STATS,
     OPTION_QUIET,
     OPTION_TREE,
@@ -29,6 +32,9 @@ static const struct option table[] = {
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"deadline", required_argument, NULL, OPTION_DEADLINE},
     {"trace", required_argument, NULL, OPTION_TRACE},
+    {"policy", required_argument, NULL, OPTION_POLICY},
+    {"tape", required_argument, NULL, OPTION_TAPE},
+    {"save-tape", required_argument, NULL, OPTION_SAVE_TAPE},
     {"stats", no_argument, NULL, OPTION_STATS},
     {"quiet", no_argument, NULL, OPTION_QUIET},
     {"tree", required_argument, NULL, OPTION_TREE},
@@ -112,6 +118,35 @@ read_deadline(errand__options *options, const char *text)
     return true;
 }
 
+static bool
+read_policy(errand__options *options, const char *text)
+{
+    errand_choices choices = ERRAND_CHOICES_INIT;
+    char said[400];
+    options->policy = text;
+    if (errand_choices_parse(&choices, text, 0, said, sizeof said) == ERRAND_OK)
+        return true;
+    errand__help_problem("--policy: %s", said);
+    return false;
+}
+
+/* What only a seeded run has, and what it means for the order. */
+static bool
+settle_order(errand__options *options, bool ordered)
+{
+    const char *seeded = options->policy != NULL           ? "--policy"
+                         : options->tape_path != NULL      ? "--tape"
+                         : options->save_tape_path != NULL ? "--save-tape"
+                                                           : NULL;
+    if ((options->has_seed || seeded != NULL) && !ordered)
+        options->order = ERRAND_ORDER_PACED;
+    if (seeded == NULL || options->order != ERRAND_ORDER_ARRIVAL)
+        return true;
+    errand__help_problem(
+        "%s: in arrival order real workers decide: use --order inline or paced", seeded);
+    return false;
+}
+
 /* ---- words -------------------------------------------------------------------------------- */
 
 /* "--se" is short for several: names them.  false = it is short for none. */
@@ -182,6 +217,14 @@ take_option(option_state *state, int option)
         return read_deadline(options, optarg);
     case OPTION_TRACE:
         options->trace_path = optarg;
+        break;
+    case OPTION_POLICY:
+        return read_policy(options, optarg);
+    case OPTION_TAPE:
+        options->tape_path = optarg;
+        break;
+    case OPTION_SAVE_TAPE:
+        options->save_tape_path = optarg;
         break;
     case OPTION_STATS:
         options->stats = true;
@@ -280,8 +323,8 @@ errand__options_read(int argc, char **argv, errand__options *out_options)
         if (!take_option(&state, option))
             return false;
     }
-    if (out_options->has_seed && !state.ordered)
-        out_options->order = ERRAND_ORDER_PACED;
+    if (!settle_order(out_options, state.ordered))
+        return false;
     int count = argc - optind;
     char **words = argv + optind;
     if (state.help || state.version) {

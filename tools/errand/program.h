@@ -44,6 +44,7 @@ typedef struct errand__options {
     uint32_t workers;     /* 0 = the host's default */
     uint64_t deadline_ns; /* 0 = none */
     const char *trace_path;
+    const char *policy, *tape_path, *save_tape_path; /* NULL = not given */
     bool stats, quiet;
 } errand__options;
 /* Reads the command line, whose words may be put into another order.  false = it was wrong,
@@ -101,6 +102,20 @@ bool errand__trace_file_init(errand__trace_file *trace, const char *path);
 void errand__trace_file_step(errand__trace_file *trace, const errand_step *step);
 /* false = not everything was written; a message said so. */
 bool errand__trace_file_fini(errand__trace_file *trace);
+
+/* ---- tape_file.c ------------------------------------------------------------------------------ */
+typedef struct errand__tape_file {
+    const errand__options *options;
+    errand_choices choices;
+    FILE *file; /* where the record goes, or NULL */
+    bool ran;   /* a run asked the tape */
+} errand__tape_file;
+/* false = a file cannot be used; a message said why.  Give it to fini in any case. */
+bool errand__tape_file_init(errand__tape_file *tape, const errand__options *options);
+/* For errand_lua_options, once the seed is known; NULL in arrival order. */
+const errand_choices *errand__tape_file_choices(errand__tape_file *tape, uint64_t seed);
+/* false = the tape could not be saved; a message said so. */
+bool errand__tape_file_fini(errand__tape_file *tape);
 
 /* ---- bar.c: the progress bar of a terminal ------------------------------------------------------ */
 /* Shows a bar below everything else while a run is long, if standard error is a terminal and

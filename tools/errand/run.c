@@ -18,6 +18,7 @@ typedef struct run_state {
     const errand__options *options;
     const errand__script *script;
     errand__trace_file trace;
+    errand__tape_file tape;
     errand__progress progress;
     errand_lua_options lua;
     errand_lua_result result;
@@ -66,6 +67,7 @@ fill_lua_options(run_state *state)
     state->lua.order = options->order;
     state->lua.has_seed = true;
     state->lua.seed = options->has_seed ? options->seed : draw_seed();
+    state->lua.choices = errand__tape_file_choices(&state->tape, state->lua.seed);
     state->lua.workers = options->workers;
     state->lua.deadline_ns = options->deadline_ns;
     state->lua.held_stop = errand__signals_install();
@@ -110,6 +112,7 @@ run_protected(lua_State *L)
     state->loaded = true;
     fill_lua_options(state);
     errand__progress_init(&state->progress, state->options);
+    state->tape.ran = true;
     errand_lua_run(L, 0, &state->lua, &state->result);
     return 0;
 }
@@ -162,12 +165,14 @@ int
 errand__run_script(const errand__options *options)
 {
     errand__script script;
-    run_state state = {.options = options, .script = &script};
+    run_state state = {
+        .options = options, .script = &script, .tape = {.options = options}};
     if (!errand__script_init(&script, options))
         return ERRAND__EXIT_SCRIPT;
     int code = ERRAND__EXIT_USAGE;
     /* The trace's path counts from where the program was started. */
-    if (!errand__trace_file_init(&state.trace, options->trace_path))
+    if (!errand__trace_file_init(&state.trace, options->trace_path) ||
+        !errand__tape_file_init(&state.tape, options))
         goto out;
     if (options->tree != NULL && chdir(options->tree) != 0) {
         errand__help_problem("--tree %s: %s: give a folder", options->tree,
@@ -178,6 +183,8 @@ errand__run_script(const errand__options *options)
     code = output_code(code);
 out:
     if (!errand__trace_file_fini(&state.trace) && code == ERRAND__EXIT_GOOD)
+        code = ERRAND__EXIT_OUTPUT;
+    if (!errand__tape_file_fini(&state.tape) && code == ERRAND__EXIT_GOOD)
         code = ERRAND__EXIT_OUTPUT;
     errand__script_fini(&script);
     return code;
