@@ -57,11 +57,17 @@ actor_spawn(test_world *in, const errand_task_id *parent, const char *label, act
     return self->id;
 }
 
+int
+actors_setup(void **state)
+{
+    return world_setup_seeded(state, ACTOR_ORDER);
+}
+
 void
 actors_restart(test_world *in, uint64_t seed, errand_completion_fn *fn, void *arg)
 {
     errand_runtime_config config = {.struct_size = sizeof config,
-                                    .order = ERRAND_ORDER_INLINE,
+                                    .order = ACTOR_ORDER,
                                     .seed = seed,
                                     .on_completion = fn,
                                     .held_on_completion_arg = arg};

@@ -5,6 +5,11 @@
 #include "errand/order.h"
 #include "world.h"
 
+/* The order of the worlds that actors make: some tests are built once for each. */
+#ifndef ACTOR_ORDER
+#define ACTOR_ORDER ERRAND_ORDER_INLINE
+#endif
+
 #define NEVER UINT64_MAX
 #define MS    UINT64_C(1000000)
 
@@ -27,7 +32,8 @@ typedef struct actor {
 errand_task_id actor_spawn(test_world *in, const errand_task_id *parent,
                            const char *label, actor *self);
 errand_task_spec actor_spec(test_world *in, const char *label, actor *self);
-/* Ends the world and begins one in inline order. */
+int actors_setup(void **state); /* a world of ACTOR_ORDER, seed 7 */
+/* Ends the world and begins one of ACTOR_ORDER. */
 void actors_restart(test_world *in, uint64_t seed, errand_completion_fn *fn, void *arg);
 /* Drives until a turn makes no progress; answers that turn. */
 errand_turn drive_all(test_world *in);

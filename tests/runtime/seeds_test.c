@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: in inline order everything that a program can see follows from its seed.
+/* Goal: in the seeded orders everything that a program can see follows from its seed.
  * Method: the same small program run twice, or with one thing changed, and digests compared. */
 #include <sched.h>
 #include <string.h>
@@ -270,21 +270,21 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            same_seed_gives_the_same_digest_and_no_two_seeds_do, world_setup_inline,
+            same_seed_gives_the_same_digest_and_no_two_seeds_do, actors_setup,
             world_teardown),
-        cmocka_unit_test_setup_teardown(how_turns_are_cut_changes_nothing,
-                                        world_setup_inline, world_teardown),
+        cmocka_unit_test_setup_teardown(how_turns_are_cut_changes_nothing, actors_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(
-            pool_of_threads_gives_the_same_digest_as_the_manual_executor,
-            world_setup_inline, world_teardown),
+            pool_of_threads_gives_the_same_digest_as_the_manual_executor, actors_setup,
+            world_teardown),
         cmocka_unit_test_setup_teardown(notes_enter_the_digest_with_their_lengths,
-                                        world_setup_inline, world_teardown),
+                                        actors_setup, world_teardown),
         cmocka_unit_test_setup_teardown(registered_payloads_enter_the_digest_by_content,
-                                        world_setup_inline, world_teardown),
+                                        actors_setup, world_teardown),
         cmocka_unit_test_setup_teardown(trace_and_snapshots_change_no_digest,
-                                        world_setup_inline, world_teardown),
+                                        actors_setup, world_teardown),
         cmocka_unit_test_setup_teardown(arrival_order_has_no_digest_and_no_latencies,
-                                        world_setup_inline, world_teardown),
+                                        actors_setup, world_teardown),
     };
     return test_group("runtime/seeds", tests, NULL, NULL);
 }

@@ -98,8 +98,14 @@ world_setup(void **state)
 int
 world_setup_inline(void **state)
 {
+    return world_setup_seeded(state, ERRAND_ORDER_INLINE);
+}
+
+int
+world_setup_seeded(void **state, errand_order order)
+{
     errand_runtime_config config = {
-        .struct_size = sizeof config, .order = ERRAND_ORDER_INLINE, .seed = 7};
+        .struct_size = sizeof config, .order = order, .seed = 7};
 
     return setup(state, &config);
 }

@@ -59,6 +59,7 @@ extern const errand_payload_type world_payload_type;
 
 int world_setup(void **state);        /* arrival order, manual executor, test clock */
 int world_setup_inline(void **state); /* inline order, seed 7 */
+int world_setup_seeded(void **state, errand_order order);
 int world_teardown(void **state);
 void world_begin(test_world *world, const errand_runtime_config *config,
                  uint32_t owed_max);
