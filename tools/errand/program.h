@@ -9,6 +9,7 @@
  * the progress bar, what a signal did, problems. */
 #include <stdio.h>
 #include "host.h"
+#include "errand/record.h"
 
 /* Exit codes.  3 is left to ./run, which says by it that packages are missing. */
 typedef enum errand__exit {
@@ -27,7 +28,9 @@ typedef enum errand__command {
     ERRAND__COMMAND_RUN = 1,
     ERRAND__COMMAND_TOUR = 2,
     ERRAND__COMMAND_HELP = 3,
-    ERRAND__COMMAND_VERSION = 4
+    ERRAND__COMMAND_VERSION = 4,
+    ERRAND__COMMAND_LOG = 5,
+    ERRAND__COMMAND_DIFF = 6
 } errand__command;
 
 typedef struct errand__options {
@@ -43,6 +46,10 @@ typedef struct errand__options {
     uint32_t workers;     /* 0 = the host's default */
     uint64_t deadline_ns; /* 0 = none */
     const char *trace_path;
+    const char *record_path;
+    bool record_payloads;
+    const char *logs[2]; /* log: the first; diff: both */
+    bool json;           /* log, diff */
     bool stats, quiet;
 } errand__options;
 /* Reads the command line, whose words may be put into another order.  false = it was wrong,
@@ -101,6 +108,21 @@ void errand__trace_file_step(errand__trace_file *trace, const errand_step *step)
 /* false = not everything was written; a message said so. */
 bool errand__trace_file_fini(errand__trace_file *trace);
 
+/* ---- recording.c: the log of a run ------------------------------------------------------------- */
+typedef struct errand__recording {
+    errand_recorder *recorder; /* NULL = none was asked for */
+    const char *path;
+} errand__recording;
+/* false = it cannot be written; a message said why. */
+bool errand__recording_init(errand__recording *recording, const errand__options *options,
+                            const errand__script *script);
+/* false = the log is not whole; a message said so. */
+bool errand__recording_fini(errand__recording *recording);
+
+/* ---- log_print.c, diff.c: logs; each returns the exit code ------------------------------------- */
+int errand__log_run(const errand__options *options);
+int errand__diff_run(const errand__options *options);
+
 /* ---- bar.c: the progress bar of a terminal ------------------------------------------------------ */
 /* Shows a bar below everything else while a run is long, if standard error is a terminal and
  * the run is not quiet. */
@@ -126,6 +148,8 @@ void errand__output_problem_line(void);
 /* The errno of the first write to standard output that failed, or 0; and what to do about it. */
 int errand__output_error(void);
 const char *errand__output_mend(int error);
+/* The exit code, or another one if standard output did not take everything; a message said so. */
+int errand__output_code(int code);
 /* write, until all is written or it fails (errno).  Returns how much. */
 size_t errand__output_write(int fd, const char *bytes, size_t size);
 
