@@ -72,6 +72,7 @@ typedef struct errand_lua_options {
     void *held_on_completion_arg;
     errand_trace_fn *trace; /* every step of the run; see errand/order.h */
     void *held_trace_arg;
+    errand_recorder *held_recorder; /* of errand/record.h; NULL = none */
     int argc; /* more arguments for the function, as strings, after those */
     const char *const *argv;       /* on the stack: argv[0] .. argv[argc - 1] */
     const errand_choices *choices; /* who decides a seeded run; NULL = the seed */

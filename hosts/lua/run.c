@@ -160,6 +160,7 @@ run_begin(errand__lua_run *run)
         .on_completion =
             run->options.on_completion != NULL ? errand__lua_report_completion : NULL,
         .held_on_completion_arg = run,
+        .held_recorder = run->options.held_recorder,
     };
     errand_status status = errand_runtime_create(&config, &run->runtime);
     if (status != ERRAND_OK)

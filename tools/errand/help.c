@@ -10,6 +10,8 @@ static const char text_all[] =
     "  errand run SCRIPT [ARGUMENTS]   run a Lua 5.4 script (- = standard input)\n"
     "  errand tour [--tree DIR]        the built-in script: files, names, child "
     "processes, cancel\n"
+    "  errand log FILE [--json]        print a log that --record wrote\n"
+    "  errand diff A B [--json]        the first event in which two logs differ\n"
     "  errand help [COMMAND | codes]   more about a command, or the exit codes\n"
     "  errand --version\n"
     "\n"
@@ -31,6 +33,8 @@ static const char text_all[] =
     "  --save-tape FILE  seeded: write every choice of the run, a line each\n"
     "  --tape FILE       seeded: make the choices of this tape; give the same --policy\n"
     "  --trace FILE      write every step of the run, a line each\n"
+    "  --record FILE     write a log of the run, for errand log and errand diff\n"
+    "  --record-payloads with the bytes of results, not only their digests\n"
     "  --stats           print the accounts at the end\n"
     "  --quiet, -q       print only what the script prints, and what goes wrong; no bar\n"
     "  --                what follows belongs to the script, also words that begin with "
@@ -64,6 +68,47 @@ static const char text_tour[] =
     "same\n"
     "--seed it prints the same lines; with another seed it does not.\n";
 
+static const char text_log[] =
+    "errand log FILE [--json]\n"
+    "\n"
+    "Prints the log that errand run --record FILE wrote: a line for each step, with its "
+    "time, the\n"
+    "task or operation by its path (run/worker#2: the second worker of the task run) and "
+    "what\n"
+    "happened.  --json: a JSON object on each line instead.  Exit code 2: it is no log, "
+    "or "
+    "it is\n"
+    "torn or damaged; what stands before that place is printed.\n";
+
+static const char text_diff[] =
+    "errand diff A B [--json]\n"
+    "\n"
+    "Compares two logs that errand run --record wrote.  Prints the last 20 steps that "
+    "are "
+    "equal in\n"
+    "both, the first that differs, field by field, and a hint at the cause:\n"
+    "  other-task   the same tasks were ready, another one was chosen: seed or policy\n"
+    "  ready-set    another set was ready: a wake that no event tells of\n"
+    "  result       the same operation, another result: a job that is no function of its "
+    "input\n"
+    "  time         another time: a real clock got in\n"
+    "  address      values that look like addresses: an order of pointers\n"
+    "  order        the same events in another order: hash tables, folders, addresses\n"
+    "  draw         another random number\n"
+    "  value        the program noted another value of its own\n"
+    "  extra        B has an event more     missing  B has one less\n"
+    "  other-event  another event           seed     other seed, order or policy\n"
+    "  build        another script, errand or arguments\n"
+    "--json prints one object: answer, step, hint, cause, mend, a, b, common, headers.\n"
+    "Two runs of one seed should have equal logs:\n"
+    "  errand run s.lua --seed 7 --record a.log; errand run s.lua --seed 7 --record "
+    "b.log\n"
+    "  errand diff a.log b.log\n"
+    "Exit codes: 0 equal, 1 different, 2 a log is none, torn or damaged, and no "
+    "difference "
+    "stands\n"
+    "before that place.\n";
+
 static const char text_codes[] =
     "Exit codes:\n"
     "  0      the script ended well\n"
@@ -72,7 +117,7 @@ static const char text_codes[] =
     "  4      stall: every task waits for what can never come\n"
     "  5      the deadline passed\n"
     "  6      the run could not start: memory, threads\n"
-    "  7      standard output or the trace file could not be written\n"
+    "  7      standard output, the trace or the log could not be written\n"
     "  8      something real went wrong that virtual time cannot express: a worker that "
     "does\n"
     "         not end, a thread that cannot be made\n"
@@ -90,6 +135,10 @@ errand__help_print(FILE *file, const char *topic)
         text = text_run;
     else if (strcmp(topic, "tour") == 0)
         text = text_tour;
+    else if (strcmp(topic, "log") == 0)
+        text = text_log;
+    else if (strcmp(topic, "diff") == 0)
+        text = text_diff;
     else if (strcmp(topic, "codes") == 0)
         text = text_codes;
     else if (strcmp(topic, "version") == 0)

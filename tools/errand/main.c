@@ -13,7 +13,7 @@ main(int argc, char **argv)
     case ERRAND__COMMAND_HELP:
         if (!errand__help_print(stdout, options.topic)) {
             errand__help_problem(
-                "there is no help about '%s': try run, tour, help, version "
+                "there is no help about '%s': try run, tour, log, diff, help, version "
                 "or codes",
                 options.topic);
             return ERRAND__EXIT_USAGE;
@@ -22,6 +22,12 @@ main(int argc, char **argv)
     case ERRAND__COMMAND_VERSION:
         errand__help_version(stdout);
         break;
+    case ERRAND__COMMAND_LOG:
+    case ERRAND__COMMAND_DIFF: {
+        int code = options.command == ERRAND__COMMAND_LOG ? errand__log_run(&options)
+                                                          : errand__diff_run(&options);
+        return errand__output_code(code);
+    }
     case ERRAND__COMMAND_RUN:
     case ERRAND__COMMAND_TOUR:
         return errand__run_script(&options);

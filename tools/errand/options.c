@@ -19,6 +19,9 @@ enum {
     OPTION_POLICY,
     OPTION_TAPE,
     OPTION_SAVE_TAPE,
+    OPTION_RECORD,
+    OPTION_RECORD_PAYLOADS,
+    OPTION_JSON,
     OPTION_STATS,
     OPTION_QUIET,
     OPTION_TREE,
@@ -35,6 +38,9 @@ static const struct option table[] = {
     {"policy", required_argument, NULL, OPTION_POLICY},
     {"tape", required_argument, NULL, OPTION_TAPE},
     {"save-tape", required_argument, NULL, OPTION_SAVE_TAPE},
+    {"record", required_argument, NULL, OPTION_RECORD},
+    {"record-payloads", no_argument, NULL, OPTION_RECORD_PAYLOADS},
+    {"json", no_argument, NULL, OPTION_JSON},
     {"stats", no_argument, NULL, OPTION_STATS},
     {"quiet", no_argument, NULL, OPTION_QUIET},
     {"tree", required_argument, NULL, OPTION_TREE},
@@ -226,6 +232,15 @@ take_option(option_state *state, int option)
     case OPTION_SAVE_TAPE:
         options->save_tape_path = optarg;
         break;
+    case OPTION_RECORD:
+        options->record_path = optarg;
+        break;
+    case OPTION_RECORD_PAYLOADS:
+        options->record_payloads = true;
+        break;
+    case OPTION_JSON:
+        options->json = true;
+        break;
     case OPTION_STATS:
         options->stats = true;
         break;
@@ -254,10 +269,9 @@ read_command(errand__options *options, const char *word)
         const char *name;
         errand__command command;
     } commands[] = {
-        {"run", ERRAND__COMMAND_RUN},
-        {"tour", ERRAND__COMMAND_TOUR},
-        {"help", ERRAND__COMMAND_HELP},
-        {"version", ERRAND__COMMAND_VERSION},
+        {"run", ERRAND__COMMAND_RUN},   {"tour", ERRAND__COMMAND_TOUR},
+        {"help", ERRAND__COMMAND_HELP}, {"version", ERRAND__COMMAND_VERSION},
+        {"log", ERRAND__COMMAND_LOG},   {"diff", ERRAND__COMMAND_DIFF},
     };
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(word, commands[i].name) == 0) {
@@ -270,9 +284,24 @@ read_command(errand__options *options, const char *word)
         errand__help_problem("there is no command '%s': to run a script, errand run %s",
                              word, word);
     else
-        errand__help_problem("there is no command '%s': use run, tour, help or version",
+        errand__help_problem("there is no command '%s': use run, tour, log, diff, help "
+                             "or version",
                              word);
     return false;
+}
+
+static bool
+read_logs(errand__options *options, int count, char **words)
+{
+    int needed = options->command == ERRAND__COMMAND_LOG ? 1 : 2;
+    if (count != needed) {
+        errand__help_problem(needed == 1 ? "log needs one log: errand log FILE"
+                                         : "diff needs two logs: errand diff A B");
+        return false;
+    }
+    for (int i = 0; i < count; i++)
+        options->logs[i] = words[i];
+    return true;
 }
 
 /* What is left when the options are out: the command and its words. */
@@ -296,6 +325,9 @@ read_words(errand__options *options, int count, char **words)
         options->argc = count - 2;
         options->argv = words + 2;
         return true;
+    case ERRAND__COMMAND_LOG:
+    case ERRAND__COMMAND_DIFF:
+        return read_logs(options, count - 1, words + 1);
     case ERRAND__COMMAND_HELP:
         options->topic = count > 1 ? words[1] : NULL;
         if (count <= 2)
@@ -325,6 +357,10 @@ errand__options_read(int argc, char **argv, errand__options *out_options)
     }
     if (!settle_order(out_options, state.ordered))
         return false;
+    if (out_options->record_payloads && out_options->record_path == NULL) {
+        errand__help_problem("--record-payloads needs --record FILE");
+        return false;
+    }
     int count = argc - optind;
     char **words = argv + optind;
     if (state.help || state.version) {

@@ -9,7 +9,9 @@
  * too.  The streams stay until the process ends, because the lua_State holds them. */
 #include "program.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct {
@@ -129,4 +131,18 @@ errand__output_mend(int error)
     default:
         return "send it to another place";
     }
+}
+
+int
+errand__output_code(int code)
+{
+    int error = errand__output_error();
+    if (error == 0 || code > ERRAND__EXIT_SIGNAL)
+        return code;
+    if (error == EPIPE)
+        return ERRAND__EXIT_SIGNAL + SIGPIPE;
+    if (code != ERRAND__EXIT_OUTPUT) /* else the report said so */
+        errand__help_problem("standard output could not be written: %s: %s",
+                             strerror(error), errand__output_mend(error));
+    return ERRAND__EXIT_OUTPUT;
 }

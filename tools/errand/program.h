@@ -9,6 +9,7 @@
  * the progress bar, what a signal did, problems. */
 #include <stdio.h>
 #include "host.h"
+#include "errand/record.h"
 
 /* Exit codes.  3 is left to ./run, which says by it that packages are missing. */
 typedef enum errand__exit {
@@ -28,7 +29,9 @@ typedef enum errand__command {
     ERRAND__COMMAND_RUN = 1,
     ERRAND__COMMAND_TOUR = 2,
     ERRAND__COMMAND_HELP = 3,
-    ERRAND__COMMAND_VERSION = 4
+    ERRAND__COMMAND_VERSION = 4,
+    ERRAND__COMMAND_LOG = 5,
+    ERRAND__COMMAND_DIFF = 6
 } errand__command;
 
 typedef struct errand__options {
@@ -45,6 +48,10 @@ typedef struct errand__options {
     uint64_t deadline_ns; /* 0 = none */
     const char *trace_path;
     const char *policy, *tape_path, *save_tape_path; /* NULL = not given */
+    const char *record_path;
+    bool record_payloads;
+    const char *logs[2]; /* log: the first; diff: both */
+    bool json;           /* log, diff */
     bool stats, quiet;
 } errand__options;
 /* Reads the command line, whose words may be put into another order.  false = it was wrong,
@@ -116,6 +123,20 @@ bool errand__tape_file_init(errand__tape_file *tape, const errand__options *opti
 const errand_choices *errand__tape_file_choices(errand__tape_file *tape, uint64_t seed);
 /* false = the tape could not be saved; a message said so. */
 bool errand__tape_file_fini(errand__tape_file *tape);
+/* ---- recording.c: the log of a run ------------------------------------------------------------- */
+typedef struct errand__recording {
+    errand_recorder *recorder; /* NULL = none was asked for */
+    const char *path;
+} errand__recording;
+/* false = it cannot be written; a message said why. */
+bool errand__recording_init(errand__recording *recording, const errand__options *options,
+                            const errand__script *script);
+/* false = the log is not whole; a message said so. */
+bool errand__recording_fini(errand__recording *recording);
+
+/* ---- log_print.c, diff.c: logs; each returns the exit code ------------------------------------- */
+int errand__log_run(const errand__options *options);
+int errand__diff_run(const errand__options *options);
 
 /* ---- bar.c: the progress bar of a terminal ------------------------------------------------------ */
 /* Shows a bar below everything else while a run is long, if standard error is a terminal and
@@ -142,6 +163,8 @@ void errand__output_problem_line(void);
 /* The errno of the first write to standard output that failed, or 0; and what to do about it. */
 int errand__output_error(void);
 const char *errand__output_mend(int error);
+/* The exit code, or another one if standard output did not take everything; a message said so. */
+int errand__output_code(int code);
 /* write, until all is written or it fails (errno).  Returns how much. */
 size_t errand__output_write(int fd, const char *bytes, size_t size);
 

@@ -19,6 +19,7 @@ typedef struct run_state {
     const errand__script *script;
     errand__trace_file trace;
     errand__tape_file tape;
+    errand__recording recording;
     errand__progress progress;
     errand_lua_options lua;
     errand_lua_result result;
@@ -75,6 +76,7 @@ fill_lua_options(run_state *state)
     state->lua.held_on_completion_arg = &state->progress;
     state->lua.trace = on_step;
     state->lua.held_trace_arg = state;
+    state->lua.held_recorder = state->recording.recorder;
     state->lua.argc = options->argc;
     state->lua.argv = (const char *const *)options->argv;
     if (!options->has_seed && !options->quiet)
@@ -146,21 +148,6 @@ run_in_state(run_state *state)
     return code;
 }
 
-/* The code, or another one if standard output did not take everything. */
-static int
-output_code(int code)
-{
-    int error = errand__output_error();
-    if (error == 0 || code > ERRAND__EXIT_SIGNAL)
-        return code;
-    if (error == EPIPE)
-        return ERRAND__EXIT_SIGNAL + SIGPIPE;
-    if (code != ERRAND__EXIT_OUTPUT) /* else the report said so */
-        errand__help_problem("standard output could not be written: %s: %s",
-                             strerror(error), errand__output_mend(error));
-    return ERRAND__EXIT_OUTPUT;
-}
-
 int
 errand__run_script(const errand__options *options)
 {
@@ -170,9 +157,10 @@ errand__run_script(const errand__options *options)
     if (!errand__script_init(&script, options))
         return ERRAND__EXIT_SCRIPT;
     int code = ERRAND__EXIT_USAGE;
-    /* The trace's path counts from where the program was started. */
+    /* Their paths count from where the program was started. */
     if (!errand__trace_file_init(&state.trace, options->trace_path) ||
-        !errand__tape_file_init(&state.tape, options))
+        !errand__tape_file_init(&state.tape, options) ||
+        !errand__recording_init(&state.recording, options, &script))
         goto out;
     if (options->tree != NULL && chdir(options->tree) != 0) {
         errand__help_problem("--tree %s: %s: give a folder", options->tree,
@@ -180,11 +168,13 @@ errand__run_script(const errand__options *options)
         goto out;
     }
     code = run_in_state(&state);
-    code = output_code(code);
+    code = errand__output_code(code);
 out:
     if (!errand__trace_file_fini(&state.trace) && code == ERRAND__EXIT_GOOD)
         code = ERRAND__EXIT_OUTPUT;
     if (!errand__tape_file_fini(&state.tape) && code == ERRAND__EXIT_GOOD)
+        code = ERRAND__EXIT_OUTPUT;
+    if (!errand__recording_fini(&state.recording) && code == ERRAND__EXIT_GOOD)
         code = ERRAND__EXIT_OUTPUT;
     errand__script_fini(&script);
     return code;
