@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 errand_sources(
-    drive.c
-    drive_seeded.c
     deadlines.c
     domain.c
+    drive.c
+    drive_seeded.c
     due.c
     due_here.c
     order.c
@@ -13,4 +13,5 @@ errand_sources(
     task_waits.c
     tasks.c
     tree.c
+    tree_waits.c
     watchdog.c)
