@@ -170,6 +170,54 @@ errand_task_stop(errand_task *task, int32_t value, uint64_t until_ns);
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_fail(
     errand_task *task, int32_t code, const char *format, ...) ERRAND_PRINTF(3, 4);
 
+/* ---- work as a task ---------------------------------------------------------------- */
+/* A task whose body is a job of a worker: submitted at the task's first turn, it ends as
+ * the job does.  Cancelled or aborted it cancels the operation.  A failure's code is the
+ * job's own, or errand_code times -1, its message the completion's. */
+enum {
+    /* A thread of its own, whatever else runs.  lease must be NULL.  It is said for this
+     * work alone and inherited by nothing. */
+    ERRAND_WORK_DEDICATED = 1
+};
+typedef struct errand_work {
+    uint32_t struct_size;
+    uint32_t flags;
+    const char *label; /* as in errand_task_spec */
+    errand_lease *lease;
+    /* Copied; its state, decoder and hook are the task's from OK on. */
+    const errand_spec *spec;
+    /* May take the payload; not called if it was cancelled. */
+    void (*held_on_done)(void *arg, errand_completion *completion);
+    void *held_arg;
+} errand_work;
+/* As errand_spawn and errand_context_spawn.
+ * Errors of both, besides theirs: EINVAL · EFOREIGN (the lease) · EUNSUPPORTED (an async
+ *   job with a thread of its own).  On any error the spec's objects
+ *   stay the caller's. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_spawn_work(
+    errand_runtime *runtime, const errand_task_id *parent, const errand_work *work,
+    errand_task_id *out_id);
+ERRAND_API ERRAND_MUST_USE errand_status errand_context_spawn_work(
+    errand_runtime *runtime, errand_context *take_context, const errand_work *work,
+    errand_handle *out_handle);
+
+/* ---- a whole run ------------------------------------------------------------------- */
+typedef struct errand_run_report {
+    errand_task_end end;    /* the root's; ABORTED if the run failed */
+    errand_failure failure; /* of a root that failed */
+    uint64_t time_ns, digest;
+    size_t waiting;    /* tasks that waited when the run failed */
+    const char *stall; /* who waited, and for what, or ""; until the next run's */
+} errand_run_report;
+/* errand_run_root: spawn a root and drive until it has ended; then every task that is
+ * left is aborted, and all has been cleaned up before the answer.  A run ends at
+ * deadline_ns (or errand_runtime_config.deadline_ns) before anything that is due then.
+ * Errors: EDEADLOCK (a stall, or on a worker) · ETIMEOUT: both end the run and write the
+ *   report · those of errand_spawn · EBUSY. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_run_root(
+    errand_runtime *runtime, const errand_task_spec *root, uint64_t deadline_ns,
+    errand_run_report *out_report);
+
 /* ---- the tree as a whole ----------------------------------------------------------- */
 typedef struct errand_tree {
     uint64_t spawned;  /* tasks so far */

@@ -9,9 +9,11 @@ errand_sources(
     order.c
     paced.c
     run.c
+    run_root.c
     task_resume.c
     task_waits.c
     tasks.c
     tree.c
     tree_waits.c
-    watchdog.c)
+    watchdog.c
+    work_task.c)

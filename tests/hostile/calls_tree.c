@@ -148,6 +148,34 @@ call_stop_asked(stage *self, int broken)
 }
 
 static errand_status
+call_spawn_work(stage *self, int broken)
+{
+    errand_work work = {
+        .struct_size = sizeof work, .lease = self->tokens.lease, .spec = &self->spec};
+
+    return errand_spawn_work(N(1, RUNTIME), NULL, N(2, &work), NULL);
+}
+
+static errand_status
+call_context_spawn_work(stage *self, int broken)
+{
+    errand_work work = {
+        .struct_size = sizeof work, .lease = self->tokens.lease, .spec = &self->spec};
+
+    return errand_context_spawn_work(N(1, RUNTIME), N(2, &self->context), N(3, &work),
+                                     NULL);
+}
+
+static errand_status
+call_run_root(stage *self, int broken)
+{
+    errand_task_spec spec = {.struct_size = sizeof spec, .fn = end_at_once};
+    errand_run_report report;
+
+    return errand_run_root(N(1, RUNTIME), N(2, &spec), UINT64_MAX, N(3, &report));
+}
+
+static errand_status
 call_tree_read(stage *self, int broken)
 {
     errand_tree tree;
@@ -190,6 +218,12 @@ const public_call tree_calls[] = {
      ERRAND_OK, ERRAND_OK},
     {"errand_stop_asked", call_stop_asked, PLACE_PLAIN, 1, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_spawn_work", call_spawn_work, PLACE_PLAIN, 2, ERRAND_ETHREAD, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_context_spawn_work", call_context_spawn_work, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_run_root", call_run_root, PLACE_PLAIN, 3, ERRAND_ETHREAD, ERRAND_EFORKED,
+     ERRAND_EBUSY, ERRAND_EDEADLOCK, ERRAND_EBUSY},
     {"errand_tree_read", call_tree_read, PLACE_PLAIN, 2, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
 };
