@@ -86,10 +86,9 @@ struct errand_completion;
  *   2. the handler: errand_drain's own, or on_completion in a drive and a RUN shutdown
  *   3. the continuation or task, if one waits: at its turn in a later drive
  * What none of them took is dropped when the last has returned; the job's state after 2.
- * Who takes the payload (errand_completion_take) has it alone: those behind find none, and
- * errand_completion_read tells them EDECODE.  A handler that looks on should only read.  It
- * may call everything but what answers EBUSY then, and be left by longjmp; see
- * errand_runtime_unwound. */
+ * Who takes the payload (errand_completion_take) has it alone: errand_completion_read
+ * tells those behind EDECODE.  A handler that looks on should only read.  It may call all
+ * but what answers EBUSY then, and be left by longjmp: errand_runtime_unwound. */
 typedef void errand_completion_fn(void *arg, struct errand_completion *completion);
 
 typedef struct errand_runtime_config {
@@ -111,6 +110,7 @@ typedef struct errand_runtime_config {
     errand_recorder *held_recorder; /* every step is written to a log; NULL = none */
     const struct errand_choices *choices; /* who decides a seeded run; may be NULL */
     uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
+    uint64_t deadline_ns; /* of every errand_run, on the runtime's clock; 0 = none */
 } errand_runtime_config;
 
 /* errand_runtime_create: make the calling thread's runtime.  config NULL = all defaults.

@@ -59,7 +59,9 @@ typedef enum errand_step_kind {
     ERRAND_STEP_DRAW = 8,
     ERRAND_STEP_COMMAND = 9, /* foreign input */
     ERRAND_STEP_NOTE = 10,
-    ERRAND_STEP_TIME = 11
+    ERRAND_STEP_TIME = 11,
+    ERRAND_STEP_STOP = 16,   /* the first; value = its own */
+    ERRAND_STEP_STOPPED = 17 /* a signal was taken; value = how many are held */
 } errand_step_kind;
 typedef struct errand_step {
     uint64_t step, time_ns;

@@ -29,7 +29,8 @@ typedef enum errand_why {
     ERRAND_WHY_COMPLETION = 4, /* completion and verdict count */
     ERRAND_WHY_JOINED = 5,     /* joined: the index of the task that ended */
     ERRAND_WHY_WOKEN = 6,      /* errand_task_wake */
-    ERRAND_WHY_CANCELLED = 7   /* reason counts; the wait is gone */
+    ERRAND_WHY_CANCELLED = 7,  /* reason counts; the wait is gone */
+    ERRAND_WHY_STOPPED = 8     /* errand_task_stop, errand_task_stopped (errand/tree.h) */
 } errand_why;
 typedef struct errand_task_news {
     errand_why why;

@@ -54,6 +54,8 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
         return ERRAND_EUNKNOWN;
     if (runtime->external)
         return ERRAND_EEXTERNAL;
+    if (runtime->config.deadline_ns != 0 && runtime->config.deadline_ns < deadline_ns)
+        deadline_ns = runtime->config.deadline_ns;
     while (status == ERRAND_OK && !has_ended(runtime, id)) {
         if (errand__runtime_time(runtime) >= deadline_ns)
             return runtime->run_status = ERRAND_ETIMEOUT;
@@ -71,6 +73,8 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
 }
 
 /* ---- the text of a stall ------------------------------------------------------------------------ */
+
+enum { PATH_LABELS = 16 }; /* the nearest ones */
 
 typedef struct stall_report {
     char *out;
@@ -91,13 +95,32 @@ static void ERRAND_PRINTF(2, 3) add(stall_report *report, const char *format, ..
         report->length += (size_t)length;
 }
 
+/* Who waits, with the labels of what it stands below: 'run/server/session'. */
 static void
-add_joins(stall_report *report, const errand_task *task)
+add_path(stall_report *report, const errand_task *task)
 {
-    const char *between = " joins";
+    const errand_task *path[PATH_LABELS], *node = task;
+    size_t count = 0;
 
+    add(report, "task %llu '", (unsigned long long)task->number);
+    for (; node != NULL && count < PATH_LABELS; node = node->parent)
+        path[count++] = node;
+    if (node != NULL)
+        add(report, ".../");
+    while (count-- > 0)
+        add(report, "%s%s", path[count]->label, count == 0 ? "'" : "/");
+}
+
+static void
+add_joins(stall_report *report, const errand_task *task, const char *between)
+{
     for (size_t i = 0; i < task->join_count; i++) {
-        add(report, "%s task %llu", between, (unsigned long long)task->joins[i].target);
+        uint64_t target = task->joins[i].target;
+
+        if ((target & ERRAND__NODE_BIT) == 0)
+            add(report, "%s task %llu", between, (unsigned long long)target);
+        else
+            add(report, "%s a watch", between);
         between = ",";
     }
 }
@@ -113,7 +136,17 @@ add_wait(stall_report *report, const errand_task *task)
         add(report, " sleeps");
         break;
     case ERRAND__TASK_WAIT_JOIN:
-        add_joins(report, task);
+        add_joins(report, task, " joins");
+        break;
+    case ERRAND__TASK_WAIT_SELECT:
+        add_joins(report, task->group, " selects");
+        break;
+    case ERRAND__TASK_WAIT_SIGNAL:
+        add(report, " waits for the stop");
+        break;
+    case ERRAND__TASK_WAIT_STOP:
+        add(report, " waits for %llu signals to be released",
+            (unsigned long long)task->scheduler->signals);
         break;
     case ERRAND__TASK_WAIT_PARK:
         add(report, " is parked");
@@ -146,7 +179,7 @@ errand_stall_text(errand_runtime *runtime, char *out, size_t size)
     for (link = head->next; link != head; link = link->next) {
         const errand_task *task = ERRAND__CONTAINER(link, const errand_task, waiting);
 
-        add(&report, "task %llu '%s'", (unsigned long long)task->number, task->label);
+        add_path(&report, task);
         add_wait(&report, task);
         add(&report, "\n");
     }

@@ -115,6 +115,10 @@ struct errand_runtime {
     char external_text[192];
     bool foreign_input; /* seeded and something came from another thread */
     char foreign_text[96];
+    errand_lease
+        *dedicated; /* for work with a thread of its own; NULL until it is asked for */
+    char *stall;    /* of the last errand_run_root that failed; stall_size bytes */
+    size_t stall_size;
     struct errand__digesters *digesters; /* errand_audit_payload, errand_record_codec */
     /* What goes into the log with the next step, beside it; see record.c. */
     const errand_log_completion *record_completion;
@@ -452,6 +456,7 @@ errand__timer_next(const errand_runtime *runtime); /* operations' deadlines too 
 /* ---- tree.c, tasks.c, task_waits.c ------------------------------------------------------------------------------ */
 /* Goes on with cancels and ends that a longjmp cut short. */
 void errand__tasks_resume_work(errand_runtime *runtime);
+void errand__stall_forget(errand_runtime *runtime); /* run_root.c */
 /* The record of a name, ended and held ones too: OK, EINVAL, EFOREIGN or EUNKNOWN. */
 errand_status errand__task_named(errand_runtime *runtime, const errand_task_id *id,
                                  const char *function, errand_task **out_task);

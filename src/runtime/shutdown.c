@@ -377,6 +377,7 @@ free_all(errand_runtime *runtime)
     errand__scheduler_fini(&runtime->scheduler);
     errand__registrar_fini(&runtime->registrar);
     errand__order_fini(runtime);
+    errand__stall_forget(runtime);
     errand__block_let(block);
     errand__mem_free(allocator, runtime, sizeof *runtime);
 }

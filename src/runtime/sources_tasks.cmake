@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
 errand_sources(
-    drive.c
-    drive_seeded.c
     deadlines.c
     domain.c
+    drive.c
+    drive_seeded.c
     due.c
     due_here.c
     order.c
     paced.c
     run.c
+    run_root.c
     task_resume.c
     task_waits.c
     tasks.c
     tree.c
-    watchdog.c)
+    tree_waits.c
+    watchdog.c
+    work_task.c)

@@ -227,18 +227,6 @@ errand_handle_watch(errand_runtime *runtime, const errand_task_id *id,
     return ERRAND_OK;
 }
 
-static errand_handle_state
-state_of(const errand_task *task)
-{
-    if (task->phase != ERRAND_TASK_ENDED)
-        return ERRAND_HANDLE_OPEN;
-    if (task->node == ERRAND__NODE_WATCH && !task->told_end)
-        return ERRAND_HANDLE_ABORTED;
-    if (task->end == ERRAND_END_DONE)
-        return ERRAND_HANDLE_DONE;
-    return task->end == ERRAND_END_FAILED ? ERRAND_HANDLE_EXITED : ERRAND_HANDLE_CLOSED;
-}
-
 static errand_status
 find_handle(errand_runtime *runtime, const errand_handle *handle, const char *function,
             errand_task **out_task)
@@ -262,7 +250,7 @@ errand_handle_read(errand_runtime *runtime, const errand_handle *handle,
     status = find_handle(runtime, handle, __func__, &task);
     if (status != ERRAND_OK)
         return status;
-    state = state_of(task);
+    state = errand__handle_state(task);
     if (state == ERRAND_HANDLE_EXITED && out_failure != NULL)
         errand__cause_read(task, out_failure);
     if (out_state != NULL)
@@ -333,6 +321,7 @@ errand_tree_read(errand_runtime *runtime, errand_tree *out_tree)
         .spawned = scheduler->spawned,
         .running = scheduler->undecided,
         .contexts = scheduler->contexts,
+        .signals = scheduler->signals,
     };
     return ERRAND_OK;
 }

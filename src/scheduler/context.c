@@ -29,7 +29,7 @@ errand__watch_make(errand_task *target)
     if (watch == NULL)
         return NULL;
     watch->joins = &watch->join_own;
-    watch->join_count = 1;
+    watch->join_count = watch->join_room = 1;
     watch->join_own = (errand__join){.joiner = watch, .target = target->number};
     errand__list_append(&target->joiners, &watch->join_own.link);
     return watch;
@@ -43,4 +43,16 @@ errand__watch_told(errand_task *watch, const errand_task *target)
     watch->told_end = true;
     errand__cause_share(watch, target);
     errand__task_end(watch, (errand_task_end)target->end);
+}
+
+errand_handle_state
+errand__handle_state(const errand_task *task)
+{
+    if (task->phase != ERRAND_TASK_ENDED)
+        return ERRAND_HANDLE_OPEN;
+    if (task->node == ERRAND__NODE_WATCH && !task->told_end)
+        return ERRAND_HANDLE_ABORTED;
+    if (task->end == ERRAND_END_DONE)
+        return ERRAND_HANDLE_DONE;
+    return task->end == ERRAND_END_FAILED ? ERRAND_HANDLE_EXITED : ERRAND_HANDLE_CLOSED;
 }

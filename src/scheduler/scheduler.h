@@ -164,7 +164,10 @@ typedef enum errand__task_wait {
     ERRAND__TASK_WAIT_SLEEP = 1,
     ERRAND__TASK_WAIT_OPERATION = 2,
     ERRAND__TASK_WAIT_JOIN = 3,
-    ERRAND__TASK_WAIT_PARK = 4
+    ERRAND__TASK_WAIT_PARK = 4,
+    ERRAND__TASK_WAIT_SELECT = 5,
+    ERRAND__TASK_WAIT_SIGNAL = 6, /* until somebody stops */
+    ERRAND__TASK_WAIT_STOP = 7    /* until its hearers have let go */
 } errand__task_wait;
 
 /* What stands at a node of the tree.  All have records of one table, so that a name by value is
@@ -172,7 +175,9 @@ typedef enum errand__task_wait {
 typedef enum errand__node {
     ERRAND__NODE_TASK = 0,
     ERRAND__NODE_CONTEXT = 1, /* no task; spawn uses it up (context.c) */
-    ERRAND__NODE_WATCH = 2    /* joins one task and ends as it does (context.c) */
+    ERRAND__NODE_WATCH = 2,   /* joins one task and ends as it does (context.c) */
+    ERRAND__NODE_SELECT = 3,  /* joins its members; one task may wait for it (select.c) */
+    ERRAND__NODE_SIGNAL = 4   /* held by who hears the stop (stop.c) */
 } errand__node;
 /* Numbers of nodes that are no tasks have this bit, so that these shift none of a task's. */
 #define ERRAND__NODE_BIT (UINT64_C(1) << 63)
@@ -180,8 +185,10 @@ typedef enum errand__node {
 typedef struct errand__join { /* one task that another waits for */
     errand__link link;        /* in the target's joiners, until it ended */
     errand_task *joiner;
-    uint64_t target; /* its number */
+    errand_task *record; /* the target, until it ended */
+    uint64_t target;     /* its number */
     bool ended;
+    uint8_t state; /* errand_handle_state once it ended */
 } errand__join;
 
 typedef struct
@@ -226,7 +233,9 @@ struct errand_task {
     /* The wait. */
     uint64_t wait_id, generation; /* its key; an operation's is the record's */
     errand__join *joins, join_own;
-    size_t join_count;
+    size_t join_count, join_room;
+    errand_task *group;   /* the select it waits for; of a select, who waits for it */
+    size_t winner;        /* of a select: the member that counts; SIZE_MAX = none */
     errand__link joiners; /* errand__join.link of those who wait for this one */
     void *operation; /* the runtime's resume object of an operation's wait, or NULL */
     /* Cancel. */
@@ -251,6 +260,9 @@ struct errand_task {
     bool consumes;    /* a task: its end is that of the context above it (D55) */
     bool propagates;  /* a root: the first failure below becomes its own (D70) */
     bool doomed;      /* a root: it ends as failed at its next turn */
+    bool selects;     /* it waits for a select, or did until its visit */
+    bool decided;     /* a select: the winner is chosen */
+    bool counts;      /* a signal: the stop waits for it */
     bool told_end;    /* a watch: what it watched has ended */
     uint8_t node;     /* errand__node */
     char label[ERRAND__LABEL_MAX];
@@ -308,6 +320,10 @@ struct errand__scheduler {
     uint64_t nodes;                        /* numbers of what is no task */
     uint64_t spawned, undecided, contexts; /* errand_tree */
     bool propagates;                       /* the default of roots */
+    /* The stop (stop.c). */
+    bool stop_asked;
+    int32_t stop_value;
+    uint64_t signals; /* those it waits for */
     uint64_t root_spawns, root_contexts;
     uint64_t next_task;
     errand_task *running; /* whose function is being called */
@@ -383,6 +399,8 @@ errand_status errand__task_join_begin(errand_task *task, const errand_task_id *i
                                       size_t count);
 bool errand__task_joined(const errand_task *task, size_t *out_index);
 void errand__task_joins_clear(errand_task *task);
+/* The target has ended: what is left of it for the joiner. */
+void errand__join_ended(errand__join *join, const errand_task *target);
 
 /* task_visit.c: the function is called. */
 void errand__task_visit(errand__ready *ready, void *context);
@@ -407,6 +425,27 @@ bool errand__context_dead(const errand_task *context);
 errand_task *errand__watch_make(errand_task *target);
 /* What a watch watched has ended. */
 void errand__watch_told(errand_task *watch, const errand_task *target);
+
+errand_handle_state errand__handle_state(const errand_task *task);
+
+/* select.c */
+/* A select below the running task, if there is one, with room for count members, which are added
+ * at once.  NULL = no memory. */
+errand_task *errand__select_make(errand__scheduler *scheduler, size_t count);
+void errand__select_add(errand_task *group, size_t index, errand_task *member);
+bool errand__select_ready(const errand_task *group);
+void errand__select_begin(errand_task *task, errand_task *group);
+void errand__select_leave(errand_task *task); /* harmless twice */
+/* At the visit of the task: who won (SIZE_MAX = the select is empty or was closed).  False: the task
+ * has ended meanwhile, by a cleanup of a loser. */
+bool errand__select_decide(errand_task *task, size_t *out_index);
+bool errand__select_drop(errand_task *group);
+
+/* stop.c */
+void errand__stop_ask(errand__scheduler *scheduler, int32_t value);
+/* parent NULL = nobody's.  NULL = no memory. */
+errand_task *errand__signal_make(errand__scheduler *scheduler, errand_task *parent);
+void errand__signal_ended(errand_task *signal);
 
 /* failure.c */
 /* False = no memory; the old one is gone then. */

@@ -96,7 +96,10 @@ mark(errand_task *task, errand_task_end end)
     if (scheduler->running != task)
         task->phase = ERRAND_TASK_ENDED;
     errand__task_wait_clear(task);
-    errand__task_joins_clear(task);
+    if (task->node != ERRAND__NODE_SELECT) { /* which aborts its members yet */
+        errand__task_joins_clear(task);
+        errand__select_leave(task);
+    }
     errand__timer_remove(scheduler, &task->guard);
     errand__list_unlink(&task->ready.link);
     errand__list_unlink(&task->work);
@@ -137,31 +140,72 @@ step(errand__scheduler *scheduler, errand_task *task)
         task->drop = NULL;
         task->trace = NULL;
         scheduler->outside->contain(scheduler->context, drop, task->state);
-    } else {
+    } else if (task->node != ERRAND__NODE_SELECT || !errand__select_drop(task)) {
         finish(task);
     }
 }
 
-/* What it is to the scheduler's accounts. */
+/* A select that ends lets go of who waits for it. */
+static void
+select_ended(errand_task *group)
+{
+    errand_task *waiter = group->group;
+
+    errand__task_joins_clear(group);
+    if (waiter == NULL)
+        return;
+    waiter->group = group->group = NULL;
+    if (waiter->wait == ERRAND__TASK_WAIT_SELECT)
+        errand__task_ready(waiter, ERRAND_WHY_JOINED);
+}
+
+/* What it is to others than its joiners. */
 static void
 count_out(errand_task *task)
 {
     errand__scheduler *scheduler = task->scheduler;
 
-    if (task->node == ERRAND__NODE_CONTEXT)
+    switch (task->node) {
+    case ERRAND__NODE_CONTEXT:
         scheduler->contexts--;
-    if (task->node != ERRAND__NODE_TASK)
-        return;
-    scheduler->live--;
-    errand__audit_event(scheduler,
-                        &(errand_step){
-                            .kind = ERRAND_STEP_END,
-                            .detail = task->end,
-                            .key = task->key,
-                            .value = task->number,
-                            .label = task->label,
-                        },
-                        task->label_hash);
+        break;
+    case ERRAND__NODE_SELECT:
+        select_ended(task);
+        break;
+    case ERRAND__NODE_SIGNAL:
+        errand__signal_ended(task);
+        break;
+    case ERRAND__NODE_TASK:
+        scheduler->live--;
+        errand__audit_event(scheduler,
+                            &(errand_step){
+                                .kind = ERRAND_STEP_END,
+                                .detail = task->end,
+                                .key = task->key,
+                                .value = task->number,
+                                .label = task->label,
+                            },
+                            task->label_hash);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A task that has ended tells one that joined it. */
+static void
+tell(errand__join *join, const errand_task *task)
+{
+    errand_task *joiner = join->joiner;
+
+    errand__join_ended(join, task);
+    if (joiner->node == ERRAND__NODE_WATCH)
+        errand__watch_told(joiner, task);
+    else if (joiner->node == ERRAND__NODE_SELECT)
+        joiner = joiner->group;
+    if (joiner != NULL && (joiner->wait == ERRAND__TASK_WAIT_JOIN ||
+                           joiner->wait == ERRAND__TASK_WAIT_SELECT))
+        errand__task_ready(joiner, ERRAND_WHY_JOINED);
 }
 
 static void
@@ -178,11 +222,7 @@ finish(errand_task *task)
         errand__join *join = ERRAND__CONTAINER(task->joiners.next, errand__join, link);
 
         errand__list_unlink(&join->link);
-        join->ended = true;
-        if (join->joiner->node == ERRAND__NODE_WATCH)
-            errand__watch_told(join->joiner, task);
-        else if (join->joiner->wait == ERRAND__TASK_WAIT_JOIN)
-            errand__task_ready(join->joiner, ERRAND_WHY_JOINED);
+        tell(join, task);
     }
     errand__task_release(task);
 }

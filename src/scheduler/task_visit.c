@@ -22,11 +22,16 @@ errand__task_visit(errand__ready *ready, void *context)
     errand_task_news news = {.why = (errand_why)task->why};
 
     (void)context;
-    if (news.why == ERRAND_WHY_JOINED)
+    if (news.why == ERRAND_WHY_JOINED && task->selects) {
+        if (!errand__select_decide(task, &news.joined))
+            return;
+    } else if (news.why == ERRAND_WHY_JOINED) {
         errand__task_joined(task, &news.joined);
+    }
     if (news.why == ERRAND_WHY_CANCELLED)
         news.reason = errand__task_reason(task);
     errand__task_joins_clear(task);
+    errand__select_leave(task);
     errand__task_enter(task, &news);
 }
 

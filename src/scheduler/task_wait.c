@@ -77,9 +77,17 @@ errand__task_joins_clear(errand_task *task)
         errand__list_unlink(&task->joins[i].link);
     if (task->joins != &task->join_own)
         errand__mem_free(task->scheduler->allocator, task->joins,
-                         task->join_count * sizeof *task->joins);
+                         task->join_room * sizeof *task->joins);
     task->joins = NULL;
-    task->join_count = 0;
+    task->join_count = task->join_room = 0;
+}
+
+void
+errand__join_ended(errand__join *join, const errand_task *target)
+{
+    join->ended = true;
+    join->record = NULL;
+    join->state = (uint8_t)errand__handle_state(target);
 }
 
 void
@@ -141,14 +149,15 @@ errand__task_join_begin(errand_task *task, const errand_task_id *ids, size_t cou
     for (size_t i = 0; i < count; i++) {
         errand_task *target = errand__task_find(task->scheduler, &ids[i]);
 
-        joins[i] = (errand__join){.joiner = task, .target = ids[i].task};
+        joins[i] =
+            (errand__join){.joiner = task, .record = target, .target = ids[i].task};
         if (target == NULL || target->finished)
             joins[i].ended = true;
         else
             errand__list_append(&target->joiners, &joins[i].link);
     }
     task->joins = joins;
-    task->join_count = count;
+    task->join_count = task->join_room = count;
     return ERRAND_OK;
 }
 

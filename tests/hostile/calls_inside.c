@@ -180,6 +180,24 @@ call_task_unshield(stage *self, int broken)
 }
 
 static errand_status
+call_task_select(stage *self, int broken)
+{
+    return errand_task_select(N(1, self->inner), N(2, &self->select), 0);
+}
+
+static errand_status
+call_task_stopped(stage *self, int broken)
+{
+    return errand_task_stopped(N(1, self->inner), N(2, &self->signal), 0);
+}
+
+static errand_status
+call_task_stop(stage *self, int broken)
+{
+    return errand_task_stop(N(1, self->inner), 1, 0);
+}
+
+static errand_status
 call_task_fail(stage *self, int broken)
 {
     return errand_task_fail(N(1, self->inner), 1, "text");
@@ -280,6 +298,12 @@ const public_call inside_calls[] = {
     {"errand_task_shield", call_task_shield, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_task_unshield", call_task_unshield, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_select", call_task_select, PLACE_TASK, 2, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_stopped", call_task_stopped, PLACE_TASK, 2, ERRAND_ETHREAD, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_task_stop", call_task_stop, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_task_fail", call_task_fail, PLACE_TASK, 1, ERRAND_ETHREAD, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

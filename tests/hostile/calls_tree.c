@@ -91,6 +91,91 @@ call_handle_close(stage *self, int broken)
 }
 
 static errand_status
+call_select_open(stage *self, int broken)
+{
+    errand_select select;
+
+    return errand_select_open(N(1, RUNTIME), N(2, &self->handle), 1, N(3, &select));
+}
+
+static errand_status
+call_select_read(stage *self, int broken)
+{
+    return errand_select_read(N(1, RUNTIME), N(2, &self->select), NULL, NULL);
+}
+
+static errand_status
+call_select_close(stage *self, int broken)
+{
+    errand_select_close(N(1, RUNTIME), &self->select);
+    return told(self);
+}
+
+static errand_status
+call_signal_hold(stage *self, int broken)
+{
+    errand_signal signal;
+
+    return errand_signal_hold(N(1, RUNTIME), N(2, &signal));
+}
+
+static errand_status
+call_signal_clone(stage *self, int broken)
+{
+    errand_signal signal;
+
+    return errand_signal_clone(N(1, RUNTIME), N(2, &self->signal), N(3, &signal));
+}
+
+static errand_status
+call_signal_release(stage *self, int broken)
+{
+    errand_signal_release(N(1, RUNTIME), &self->signal);
+    return told(self);
+}
+
+static errand_status
+call_stop(stage *self, int broken)
+{
+    return errand_stop(N(1, RUNTIME), 1);
+}
+
+static errand_status
+call_stop_asked(stage *self, int broken)
+{
+    (void)errand_stop_asked(N(1, RUNTIME), NULL);
+    return told(self);
+}
+
+static errand_status
+call_spawn_work(stage *self, int broken)
+{
+    errand_work work = {
+        .struct_size = sizeof work, .lease = self->tokens.lease, .spec = &self->spec};
+
+    return errand_spawn_work(N(1, RUNTIME), NULL, N(2, &work), NULL);
+}
+
+static errand_status
+call_context_spawn_work(stage *self, int broken)
+{
+    errand_work work = {
+        .struct_size = sizeof work, .lease = self->tokens.lease, .spec = &self->spec};
+
+    return errand_context_spawn_work(N(1, RUNTIME), N(2, &self->context), N(3, &work),
+                                     NULL);
+}
+
+static errand_status
+call_run_root(stage *self, int broken)
+{
+    errand_task_spec spec = {.struct_size = sizeof spec, .fn = end_at_once};
+    errand_run_report report;
+
+    return errand_run_root(N(1, RUNTIME), N(2, &spec), UINT64_MAX, N(3, &report));
+}
+
+static errand_status
 call_tree_read(stage *self, int broken)
 {
     errand_tree tree;
@@ -117,6 +202,28 @@ const public_call tree_calls[] = {
      ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
     {"errand_handle_close", call_handle_close, PLACE_PLAIN, 1, ERRAND_ETHREAD,
      ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
+    {"errand_select_open", call_select_open, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_select_read", call_select_read, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_ANY},
+    {"errand_select_close", call_select_close, PLACE_PLAIN, 1, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_signal_hold", call_signal_hold, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_signal_clone", call_signal_clone, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ANSWER_REFUSAL},
+    {"errand_signal_release", call_signal_release, PLACE_PLAIN, 1, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_stop", call_stop, PLACE_PLAIN, 1, ERRAND_ETHREAD, ERRAND_EFORKED, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK},
+    {"errand_stop_asked", call_stop_asked, PLACE_PLAIN, 1, ERRAND_ETHREAD, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_spawn_work", call_spawn_work, PLACE_PLAIN, 2, ERRAND_ETHREAD, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_context_spawn_work", call_context_spawn_work, PLACE_PLAIN, 3, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
+    {"errand_run_root", call_run_root, PLACE_PLAIN, 3, ERRAND_ETHREAD, ERRAND_EFORKED,
+     ERRAND_EBUSY, ERRAND_EDEADLOCK, ERRAND_EBUSY},
     {"errand_tree_read", call_tree_read, PLACE_PLAIN, 2, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
 };

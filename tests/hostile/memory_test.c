@@ -121,6 +121,8 @@ nodes_of_the_tree_without_memory_are_not_made(void **state)
     errand_status status = ERRAND_OK;
     errand_context context;
     errand_handle watch;
+    errand_select select;
+    errand_signal signal;
     errand_task_spec spec = {.struct_size = sizeof spec, .fn = never_entered};
 
     (void)state;
@@ -139,7 +141,10 @@ nodes_of_the_tree_without_memory_are_not_made(void **state)
     assert_int_equal(
         errand_context_spawn(self->tokens.runtime, &self->context, &spec, NULL),
         ERRAND_ENOMEM);
+    (void)errand_testing_fail_allocation(1);
+    assert_int_equal(errand_signal_hold(self->tokens.runtime, &signal), ERRAND_ENOMEM);
     TWICE(errand_handle_watch(self->tokens.runtime, &self->task, &watch));
+    TWICE(errand_select_open(self->tokens.runtime, &self->handle, 1, &select));
     self->tokens.runtime->scheduler.next_task = 0; /* O5: no number is left */
     assert_int_equal(
         errand_context_spawn(self->tokens.runtime, &self->context, &spec, NULL),

@@ -106,9 +106,12 @@ static void
 probe_end(stage *self, bool use)
 {
     const char *name = the_probe.call->name;
-    bool takes =
-        strcmp(name, "errand_prepare") == 0 || strcmp(name, "errand_start") == 0 ||
-        strcmp(name, "errand_job_follow") == 0 || strcmp(name, "errand_task_await") == 0;
+    bool takes = strcmp(name, "errand_prepare") == 0 ||
+                 strcmp(name, "errand_start") == 0 ||
+                 strcmp(name, "errand_job_follow") == 0 ||
+                 strcmp(name, "errand_task_await") == 0 ||
+                 strcmp(name, "errand_spawn_work") == 0 ||
+                 strcmp(name, "errand_context_spawn_work") == 0;
     bool refused = the_probe.answer != ERRAND_OK;
 
     self->in_handler = self->in_task = NULL;

@@ -165,6 +165,9 @@ stage_open(stage *self)
     assert_int_equal(errand_handle_open(self->tokens.runtime, &self->task, &self->handle),
                      ERRAND_OK);
     assert_int_equal(errand_drive(self->tokens.runtime, NULL, &turn), ERRAND_OK);
+    assert_int_equal(errand_select_open(self->tokens.runtime, NULL, 0, &self->select),
+                     ERRAND_OK);
+    assert_int_equal(errand_signal_hold(self->tokens.runtime, &self->signal), ERRAND_OK);
     self->command =
         (errand_command){.fn = run_command, .drop = drop_command, .arg = self};
     make_tokens(self);

@@ -42,10 +42,12 @@ typedef struct stage {
     errand_spec spec;                  /* of jobs[4]; nobody has it */
     errand_inbox *inbox;
     errand_command command;
-    errand_task_id task;     /* waits for ever */
-    errand_task_id held_id;  /* the same, held once */
-    errand_context context;  /* below it; and one to be used up */
-    errand_handle handle;    /* of it */
+    errand_task_id task;    /* waits for ever */
+    errand_task_id held_id; /* the same, held once */
+    errand_context context; /* below it */
+    errand_handle handle;   /* of the task */
+    errand_select select;   /* an empty one */
+    errand_signal signal;
     errand_job *job;         /* inside a body */
     errand_completion *news; /* inside a handler */
     errand_task *inner;      /* inside the task's function */

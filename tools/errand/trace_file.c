@@ -22,7 +22,8 @@ kind_name(errand_step_kind kind)
         [ERRAND_STEP_END] = "end",         [ERRAND_STEP_TIMER] = "timer",
         [ERRAND_STEP_CANCEL] = "cancel",   [ERRAND_STEP_DRAW] = "draw",
         [ERRAND_STEP_COMMAND] = "command", [ERRAND_STEP_NOTE] = "note",
-        [ERRAND_STEP_TIME] = "time",
+        [ERRAND_STEP_TIME] = "time",       [ERRAND_STEP_STOP] = "stop",
+        [ERRAND_STEP_STOPPED] = "stopped",
     };
     size_t number = (size_t)kind;
     if (number >= sizeof names / sizeof names[0] || names[number] == NULL)
