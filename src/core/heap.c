@@ -130,7 +130,7 @@ earliest_of_four(const errand__heap_slot *slots, size_t first)
     uint64_t low = b < a ? b : a, high = d < c ? d : c;
     if (__builtin_expect((a == b) | (c == d) | (low == high), 0))
         return earliest(slots, first, CHILDREN);
-    return first + (high < low ? other : right);
+    return first + (right ^ ((right ^ other) & -(size_t)(high < low)));
 }
 
 /* Moves the hole to the bottom; answers where it is then. */

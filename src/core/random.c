@@ -2,13 +2,14 @@
 /* random: draws that are functions of their arguments, keys, the audit's mix, entropy.
  *
  * Design notes.
- * - A draw is two short hashes: (stream, key) under the seed names a sequence, the
- *   ordinal under that name is a number of it.  For a fixed sequence the second hash is a
- *   permutation of the ordinals, so neighbours never collide and every ordinal is equal.
+ * - (seed, stream, key) names a sequence: one long product, both halves folded.  A number
+ *   of it is the name plus the ordinal times the golden ratio, well spread.  For a fixed
+ *   sequence that is a permutation of the ordinals, so neighbours never collide and every
+ *   ordinal is equal.  An operation draws four times, so this is arithmetic on words; a
+ *   general hash of the same bytes took three times as long.
+ * - Keys of operations are made alike; children's keys, which hang on labels, are hashes.
  * - What is hashed is written out byte by byte, little end first: the same on every
- *   machine, and no padding of a structure gets in.
- * - Messages of different kinds differ in length (8: a draw; 16: a redraw, a sequence's
- *   name; 24: keys, with a tag in front), so one kind never repeats another's hash. */
+ *   machine, and no padding of a structure gets in. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,20 +18,75 @@
 #include <xxhash.h>
 #include "core/core.h"
 
-#define TAG_CHILD     1U
-#define TAG_OPERATION 2U
+#define TAG_CHILD 1U
+/* Odd, or fractions of square roots: any would do, and they are for ever. */
+#define GOLDEN    UINT64_C(0x9e3779b97f4a7c15)
+#define ROOT_TWO  UINT64_C(0x6a09e667f3bcc909)
+#define ROOT_FIVE UINT64_C(0x3c6ef372fe94f82b)
+#define ROOT_SIX  UINT64_C(0x7311c2812425cfa1)
 
-static uint64_t hash_one(uint64_t seed, uint64_t word);
-static uint64_t hash_two(uint64_t seed, uint64_t first, uint64_t second);
 static uint64_t hash_three(uint64_t seed, uint64_t first, uint64_t second,
                            uint64_t third);
-static uint64_t name_sequence(uint64_t seed, errand__stream stream, uint64_t key);
-static uint64_t scale(uint64_t draw, uint64_t n, uint64_t *out_rest);
+
+/* Every bit of a word counts for every bit of the answer; no two words have the same. */
+static inline uint64_t
+spread(uint64_t word)
+{
+    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+    return word ^ word >> 31;
+}
+
+/* The low half of a * b; *out_high is the high half. */
+static inline uint64_t
+multiply(uint64_t a, uint64_t b, uint64_t *out_high)
+{
+#if defined(__SIZEOF_INT128__)
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+
+    *out_high = (uint64_t)(product >> 64);
+#else
+    uint64_t a_low = a & UINT32_MAX, a_high = a >> 32;
+    uint64_t b_low = b & UINT32_MAX, b_high = b >> 32;
+    uint64_t low = a_low * b_low;
+    uint64_t middle = a_high * b_low + (low >> 32);
+    uint64_t other = a_low * b_high + (middle & UINT32_MAX);
+
+    *out_high = a_high * b_high + (middle >> 32) + (other >> 32);
+#endif
+    return a * b;
+}
+
+/* No seed that anybody would choose makes a factor that is 0. */
+static inline uint64_t
+name_sequence(uint64_t seed, errand__stream stream, uint64_t key)
+{
+    uint64_t high, low = multiply(seed ^ (ROOT_FIVE + (uint64_t)stream * ROOT_SIX),
+                                  key ^ ROOT_TWO, &high);
+
+    return low ^ high;
+}
+
+static inline uint64_t
+number_of(uint64_t sequence, uint64_t ordinal)
+{
+    return spread(sequence + ordinal * GOLDEN);
+}
+
+/* The high half of draw * n; *out_rest is the low half. */
+static inline uint64_t
+scale(uint64_t draw, uint64_t n, uint64_t *out_rest)
+{
+    uint64_t high;
+
+    *out_rest = multiply(draw, n, &high);
+    return high;
+}
 
 uint64_t
 errand__random_draw(uint64_t seed, errand__stream stream, uint64_t key, uint64_t ordinal)
 {
-    return hash_one(name_sequence(seed, stream, key), ordinal);
+    return number_of(name_sequence(seed, stream, key), ordinal);
 }
 
 /* Multiply and keep the high half; of the 2^64 draws the (2^64 mod n) surplus ones, those
@@ -43,15 +99,14 @@ errand__random_below(uint64_t seed, errand__stream stream, uint64_t key, uint64_
     if (n == 1)
         return 0;
     uint64_t sequence = name_sequence(seed, stream, key);
-    uint64_t draw = hash_one(sequence, ordinal);
+    uint64_t first = number_of(sequence, ordinal);
     uint64_t rest;
-    uint64_t answer = scale(draw, n, &rest);
+    uint64_t answer = scale(first, n, &rest);
     if (rest >= n)
         return answer; /* the surplus is smaller than n: no division in the common case */
     uint64_t surplus = (UINT64_MAX - n + 1) % n;
     for (uint64_t retry = 1; rest < surplus; retry++) {
-        draw = hash_two(sequence, ordinal, retry);
-        answer = scale(draw, n, &rest);
+        answer = scale(spread(first + retry * ROOT_FIVE), n, &rest);
     }
     return answer;
 }
@@ -70,7 +125,7 @@ errand__key_child(uint64_t parent, const char *label, uint64_t ordinal)
 uint64_t
 errand__key_operation(uint64_t task, uint64_t ordinal)
 {
-    uint64_t key = hash_three(task, TAG_OPERATION, ordinal, 0);
+    uint64_t key = number_of(spread(task ^ ROOT_SIX), ordinal);
     return key == 0 ? 1 : key;
 }
 
@@ -117,23 +172,6 @@ errand__random_entropy(void)
 }
 
 static uint64_t
-hash_one(uint64_t seed, uint64_t word)
-{
-    unsigned char bytes[8];
-    errand__word_write(bytes, word);
-    return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
-}
-
-static uint64_t
-hash_two(uint64_t seed, uint64_t first, uint64_t second)
-{
-    unsigned char bytes[16];
-    errand__word_write(bytes, first);
-    errand__word_write(bytes + 8, second);
-    return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
-}
-
-static uint64_t
 hash_three(uint64_t seed, uint64_t first, uint64_t second, uint64_t third)
 {
     unsigned char bytes[24];
@@ -141,23 +179,4 @@ hash_three(uint64_t seed, uint64_t first, uint64_t second, uint64_t third)
     errand__word_write(bytes + 8, second);
     errand__word_write(bytes + 16, third);
     return XXH3_64bits_withSeed(bytes, sizeof bytes, seed);
-}
-
-static uint64_t
-name_sequence(uint64_t seed, errand__stream stream, uint64_t key)
-{
-    return hash_two(seed, (uint64_t)stream, key);
-}
-
-/* The high half of draw * n; *out_rest is the low half. */
-static uint64_t
-scale(uint64_t draw, uint64_t n, uint64_t *out_rest)
-{
-    uint64_t draw_low = draw & UINT32_MAX, draw_high = draw >> 32;
-    uint64_t n_low = n & UINT32_MAX, n_high = n >> 32;
-    uint64_t low = draw_low * n_low;
-    uint64_t middle = draw_high * n_low + (low >> 32);
-    uint64_t other = draw_low * n_high + (middle & UINT32_MAX);
-    *out_rest = draw * n;
-    return draw_high * n_high + (middle >> 32) + (other >> 32);
 }

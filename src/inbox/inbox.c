@@ -202,13 +202,6 @@ errand__inbox_take(errand__block *block, uintptr_t *out_last)
     return own_take(block, reverse(head));
 }
 
-bool
-errand__inbox_empty(const errand__block *block)
-{
-    return block->own == 0 && atomic_load_explicit(&block->head, memory_order_acquire) <=
-                                  ERRAND__INBOX_SPECIAL;
-}
-
 /* Spins while that is likely to pay; true if something came. */
 static bool
 spin(errand__block *block)

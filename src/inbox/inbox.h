@@ -128,7 +128,12 @@ bool errand__inbox_put_own(errand__block *block, void *object, unsigned tag);
 /* take: the whole chain in arrival order, linked through the nodes; 0 = nothing.  *out_last: its
  * newest node.  Owner. */
 uintptr_t errand__inbox_take(errand__block *block, uintptr_t *out_last);
-bool errand__inbox_empty(const errand__block *block); /* owner */
+static inline bool
+errand__inbox_empty(const errand__block *block) /* owner */
+{
+    return block->own == 0 && atomic_load_explicit(&block->head, memory_order_acquire) <=
+                                  ERRAND__INBOX_SPECIAL; /* Pairs: inbox-put */
+}
 /* park: sleep until something is put or rung, or the timeout passed.  Returns at once if anything
  * is there.  Spins first if that paid lately and a processor is free; then dozes; then sleeps. */
 void errand__inbox_park(errand__block *block, uint64_t timeout_ns);

@@ -7,7 +7,7 @@
 #include "runtime/runtime.h"
 
 void
-errand__collect(errand_runtime *runtime)
+errand__collect_some(errand_runtime *runtime)
 {
     uintptr_t last, first = errand__inbox_take(runtime->block, &last);
 

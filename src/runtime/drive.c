@@ -158,12 +158,10 @@ count(errand__turn *turn, uint32_t *left, uint32_t *done)
 }
 
 void
-errand__interrupt_take(errand_runtime *runtime)
+errand__interrupt_heed(errand_runtime *runtime)
 {
     errand__block *block = runtime->block;
 
-    if (atomic_load_explicit(&block->interrupted, memory_order_relaxed) == 0)
-        return;
     atomic_store_explicit(&block->interrupted, 0, memory_order_relaxed);
     errand__foreign_mark(runtime, "an interrupt");
     runtime->interrupted = true;

@@ -19,8 +19,7 @@ enum { /* scheduler.turn_source */
        PHASE_TIMERS = 2,
        PHASE_VISITS = 3,
        PHASE_CLEANUPS = 4,
-       PHASE_NEWS_AGAIN = 5,
-       PHASES = 6
+       PHASE_NEWS_AGAIN = 5
 };
 
 static bool
@@ -37,7 +36,7 @@ take_due(errand_runtime *runtime, errand__turn *turn)
 }
 
 /* Has this phase anything, or anything more? */
-static bool
+static inline bool
 has_more(const errand_runtime *runtime, int phase)
 {
     const errand__scheduler *scheduler = &runtime->scheduler;
@@ -57,7 +56,7 @@ has_more(const errand_runtime *runtime, int phase)
     }
 }
 
-static bool
+static inline bool
 take(errand_runtime *runtime, errand__turn *turn, int phase)
 {
     switch (phase) {
@@ -75,10 +74,9 @@ take(errand_runtime *runtime, errand__turn *turn, int phase)
 }
 
 /* True: it may have ended what the turn waits for. */
-static bool
+static inline bool
 begin_phase(errand_runtime *runtime, int phase)
 {
-    runtime->scheduler.turn_begun = true;
     if (phase == PHASE_VISITS)
         errand__pass_begin(&runtime->scheduler);
     if (phase != PHASE_NEWS && phase != PHASE_NEWS_AGAIN)
@@ -88,31 +86,47 @@ begin_phase(errand_runtime *runtime, int phase)
     return true;
 }
 
+/* One phase, a constant in each of its copies: most have nothing to do at an instant, and that
+ * should be all they cost.  False: the turn was cut. */
+__attribute__((always_inline)) static inline bool
+run_phase(errand_runtime *runtime, errand__turn *turn, bool *ended, int phase)
+{
+    errand__scheduler *scheduler = &runtime->scheduler;
+
+    scheduler->turn_source = phase; /* a call may be left by longjmp */
+    if (*ended)
+        return false;
+    if (!scheduler->turn_begun && begin_phase(runtime, phase))
+        *ended = errand__turn_ended(turn);
+    while (has_more(runtime, phase)) {
+        scheduler->turn_begun = true;
+        if (*ended || !take(runtime, turn, phase))
+            return false; /* what is left is beyond a limit of the turn */
+        *ended = errand__turn_ended(turn);
+    }
+    scheduler->turn_begun = false;
+    return true;
+}
+
 /* Goes on with the instant; false: the turn was cut before its end. */
 static bool
 run_instant(errand_runtime *runtime, errand__turn *turn)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
-
+    int from = scheduler->turn_source;
     bool ended = errand__turn_ended(turn);
 
-    for (; scheduler->turn_source < PHASES; scheduler->turn_source++) {
-        int phase = scheduler->turn_source;
-
-        if (ended)
-            return false;
-        if (!scheduler->turn_begun && begin_phase(runtime, phase))
-            ended = errand__turn_ended(turn);
-        while (has_more(runtime, phase)) {
-            if (ended || !take(runtime, turn, phase))
-                return false; /* what is left is beyond a limit of the turn */
-            ended = errand__turn_ended(turn);
-        }
-        scheduler->turn_begun = false;
+    if ((from > PHASE_NEWS || run_phase(runtime, turn, &ended, PHASE_NEWS)) &&
+        (from > PHASE_DUES || run_phase(runtime, turn, &ended, PHASE_DUES)) &&
+        (from > PHASE_TIMERS || run_phase(runtime, turn, &ended, PHASE_TIMERS)) &&
+        (from > PHASE_VISITS || run_phase(runtime, turn, &ended, PHASE_VISITS)) &&
+        (from > PHASE_CLEANUPS || run_phase(runtime, turn, &ended, PHASE_CLEANUPS)) &&
+        run_phase(runtime, turn, &ended, PHASE_NEWS_AGAIN)) {
+        scheduler->turn_source = PHASE_NEWS;
+        scheduler->turn_over = true;
+        return true;
     }
-    scheduler->turn_source = PHASE_NEWS;
-    scheduler->turn_over = true;
-    return true;
+    return false;
 }
 
 /* Moves time to the next instant, if there is one; true if there is something to do then. */

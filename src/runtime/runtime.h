@@ -260,8 +260,14 @@ bool errand__wait_recall(errand_runtime *runtime, const errand_identity *identit
 void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 
 /* ---- drain.c --------------------------------------------------------------------------------------------- */
-/* Moves what is in the inbox behind pending.  Cheap when there is nothing. */
-void errand__collect(errand_runtime *runtime);
+/* Moves what is in the inbox behind pending. */
+void errand__collect_some(errand_runtime *runtime);
+static inline void
+errand__collect(errand_runtime *runtime)
+{
+    if (!errand__inbox_empty(runtime->block))
+        errand__collect_some(runtime);
+}
 /* Takes the next item of pending: a completion is routed, given to fn and dropped; a command runs.
  * Answers what it was. */
 typedef enum errand__item {
@@ -449,7 +455,13 @@ bool errand__take_news(errand_runtime *runtime, errand__turn *turn);
 bool errand__take_timer(errand_runtime *runtime, errand__turn *turn);
 bool errand__take_visit(errand_runtime *runtime, errand__turn *turn);
 bool errand__take_cleanup(errand_runtime *runtime, errand__turn *turn);
-void errand__interrupt_take(errand_runtime *runtime);
+void errand__interrupt_heed(errand_runtime *runtime);
+static inline void
+errand__interrupt_take(errand_runtime *runtime)
+{
+    if (atomic_load_explicit(&runtime->block->interrupted, memory_order_relaxed) != 0)
+        errand__interrupt_heed(runtime);
+}
 uint64_t
 errand__timer_next(const errand_runtime *runtime); /* operations' deadlines too */
 
