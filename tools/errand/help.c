@@ -8,6 +8,7 @@ static const char text_all[] =
     "errand: run Lua scripts whose work goes out and comes back exactly once.\n"
     "\n"
     "  errand run SCRIPT [ARGUMENTS]   run a Lua 5.4 script (- = standard input)\n"
+    "  errand explore SCRIPT [ARGUMENTS]   run it under many seeds, find what fails\n"
     "  errand tour [--tree DIR]        the built-in script: files, names, child "
     "processes, cancel\n"
     "  errand help [COMMAND | codes]   more about a command, or the exit codes\n"
@@ -53,6 +54,26 @@ static const char text_run[] = "errand run SCRIPT [ARGUMENTS] [OPTIONS]\n"
                                "digest; errand help lists the\n"
                                "options, errand help codes the exit codes.\n";
 
+static const char text_explore[] =
+    "errand explore SCRIPT [ARGUMENTS] [OPTIONS]\n"
+    "\n"
+    "Runs SCRIPT under many seeds, each in a process of its own, and prints each "
+    "distinct "
+    "failure\n"
+    "once, with the command line that shows it again.  Exit code 0: nothing failed; 1: "
+    "something\n"
+    "did.  Ctrl-C prints what was found so far.\n"
+    "\n"
+    "  --seeds N | A..B     the seeds 1 to N, or A to B (1000)\n"
+    "  --jobs N             so many processes at once (the number of processors)\n"
+    "  --order inline       as in errand run (inline)\n"
+    "  --timeout S          real seconds that one run may take (60); then it is a "
+    "failure\n"
+    "  --stop-after N       end after N distinct failures\n"
+    "  --report FILE        write what was found as JSON\n"
+    "  --workers N, --deadline S   as in errand run\n"
+    "  --quiet, -q          print failures only; no bar\n";
+
 static const char text_tour[] =
     "errand tour [--tree DIR] [OPTIONS]\n"
     "\n"
@@ -88,6 +109,8 @@ errand__help_print(FILE *file, const char *topic)
         text = text_all;
     else if (strcmp(topic, "run") == 0)
         text = text_run;
+    else if (strcmp(topic, "explore") == 0)
+        text = text_explore;
     else if (strcmp(topic, "tour") == 0)
         text = text_tour;
     else if (strcmp(topic, "codes") == 0)
