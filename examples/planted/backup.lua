@@ -19,7 +19,7 @@ local moves = 0
 
 local function move(book, from, to)
     moves = moves + 1
-    steps(12) -- finds a place
+    steps(16) -- finds a place
     shelves[to][book] = true
     steps(14) -- writes the card
     shelves[from][book] = nil
@@ -40,7 +40,7 @@ local function backup()
     repeat
         local before = moves
         local one = copy(shelves[1])
-        steps(2)
+        steps(3)
         local two = copy(shelves[2])
         if moves == before then
             assert(one.atlas or two.atlas, "the atlas is on no shelf of the backup")

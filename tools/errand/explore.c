@@ -5,7 +5,7 @@
  * the middle changes nothing and a script that is no Lua is said once.  Signals are blocked but
  * while it waits (trial.c), so none is missed: the first ends the exploration and prints
  * what was found, the second ends the process. */
-#include "explore.h"
+#include "minimise.h"
 #include <inttypes.h>
 #include <lauxlib.h>
 #include <signal.h>
@@ -78,6 +78,29 @@ check_script(const errand__script *script)
     return good;
 }
 
+/* How many picks a run has in plain order: policies spread their changes over so many. */
+static bool
+learn_steps(exploration *all)
+{
+    errand__trial *trial = &all->trials[0];
+    trial->options = all->explore.run;
+    trial->options.held_script = &all->script;
+    trial->options.seed = all->explore.first;
+    trial->choices = (errand_choices)ERRAND_CHOICES_INIT;
+    trial->choices.policy = ERRAND_POLICY_FIFO;
+    trial->timeout_ns = all->explore.timeout_ns;
+    if (!errand__trial_start(trial))
+        return false;
+    while (trial->running) {
+        errand__trial_wait(trial, 1, errand__trial_now() + 1000000000U);
+        if (asked != 0)
+            errand__trial_kill(trial);
+    }
+    all->explore.steps = trial->verdict.picks;
+    errand__trial_fini(trial);
+    return true;
+}
+
 /* ---- the seeds -------------------------------------------------------------------------------- */
 
 static void
@@ -99,6 +122,7 @@ start_next(exploration *all, errand__trial *trial)
     trial->options = all->explore.run;
     trial->options.held_script = &all->script;
     trial->options.seed = all->next;
+    trial->choices = errand__explore_choices(&all->explore, all->next);
     trial->timeout_ns = all->explore.timeout_ns;
     if (!errand__trial_start(trial)) {
         errand__trial_fini(trial);
@@ -185,7 +209,9 @@ prove(exploration *all)
 {
     for (size_t i = 0; i < all->findings.count && asked == 0; i++) {
         errand__finding *finding = &all->findings.list[i];
-        char **words = errand__reproduce_words(&all->explore, finding->seed, NULL);
+        errand_choices choices = errand__explore_choices(&all->explore, finding->seed);
+        char **words =
+            errand__reproduce_words(&all->explore, finding->seed, &choices, NULL);
         if (words == NULL)
             continue;
         finding->proven =
@@ -195,11 +221,25 @@ prove(exploration *all)
     }
 }
 
+static void
+minimise(exploration *all)
+{
+    for (size_t i = 0; i < all->findings.count && asked == 0; i++) {
+        errand__finding *finding = &all->findings.list[i];
+        finding->minimised = calloc(1, sizeof *finding->minimised);
+        if (finding->minimised != NULL)
+            errand__minimise(&all->explore, &all->script, all->trials,
+                             &finding->fingerprint, finding->seed, finding->minimised);
+    }
+}
+
 static int
 finish(exploration *all)
 {
     errand__findings_sort(&all->findings);
     prove(all);
+    if (all->explore.minimise)
+        minimise(all);
     all->explored.signal = asked;
     errand__findings_print(&all->explore, &all->findings, &all->explored);
     bool written = errand__findings_write(&all->explore, &all->findings, &all->explored);
@@ -211,6 +251,15 @@ finish(exploration *all)
     if (asked != 0)
         return ERRAND__EXIT_SIGNAL + asked;
     return written ? ERRAND__EXIT_GOOD : ERRAND__EXIT_OUTPUT;
+}
+
+static int
+explore_all(exploration *all)
+{
+    all->next = all->explore.first;
+    errand__meter_init(&all->meter, all->explore.quiet);
+    explore_seeds(all);
+    return finish(all);
 }
 
 int
@@ -232,10 +281,9 @@ errand__explore_main(int argc, char **argv)
         code = ERRAND__EXIT_REFUSED;
     } else if (check_script(&all.script)) {
         install_signals();
-        all.next = all.explore.first;
-        errand__meter_init(&all.meter, all.explore.quiet);
-        explore_seeds(&all);
-        code = finish(&all);
+        code = ERRAND__EXIT_REFUSED;
+        if (learn_steps(&all))
+            code = explore_all(&all);
     }
     errand__findings_fini(&all.findings);
     free(all.trials);

@@ -62,6 +62,7 @@ bool errand__fingerprint_in(const errand__fingerprint *wanted, const char *print
 typedef struct errand__trial {
     /* What to run: filled by the caller, which keeps what the pointers point to. */
     errand__options options;
+    errand_choices choices; /* who decides */
     char **words; /* instead of options: the program anew, with this command line */
     uint64_t timeout_ns;
     uint64_t tag; /* the caller's */
@@ -104,13 +105,18 @@ typedef struct errand__explore {
     uint64_t timeout_ns; /* real, of one run */
     uint64_t stop_after; /* distinct failures; 0 = never */
     const char *report_path;
-    const char *keep; /* the folder for tapes and logs */
-    const char *policy;
+    const char *keep;   /* the folder for tapes and logs */
+    const char *policy; /* as it was given, or "portfolio" */
+    uint64_t steps;     /* picks of a run in plain order: what policies are told */
 } errand__explore;
+/* The choices of a seed: its policy, by the text that was given. */
+errand_choices errand__explore_choices(const errand__explore *explore, uint64_t seed);
 bool errand__explore_options_read(int argc, char **argv, errand__explore *out);
 
 /* ---- findings.c: distinct failures --------------------------------------------------------------------- */
 #define ERRAND__FINDING_SEEDS 16
+
+typedef struct errand__minimised errand__minimised;
 
 typedef struct errand__finding {
     errand__fingerprint fingerprint;
@@ -120,6 +126,7 @@ typedef struct errand__finding {
     size_t seeds_count;
     char *text, *output; /* of the trial with the smallest seed */
     bool proof_tried, proven;
+    errand__minimised *minimised; /* NULL = not asked for */
 } errand__finding;
 
 typedef struct errand__findings {
@@ -136,9 +143,10 @@ void errand__findings_sort(errand__findings *findings);
 void errand__findings_fini(errand__findings *findings);
 
 /* ---- reproduce.c: the command line that shows a failure again -------------------------------------------- */
-/* The words of `errand run ...` for a seed; NULL without memory.  Freed by one free(). */
+/* The words of `errand run ...` for a seed, and a tape or NULL; NULL without memory.  Freed by
+ * one free(). */
 char **errand__reproduce_words(const errand__explore *explore, uint64_t seed,
-                               const char *tape);
+                               const errand_choices *choices, const char *tape);
 /* The words as a shell takes them, in size bytes at line. */
 void errand__reproduce_print(char *const *words, char *line, size_t size);
 /* Runs the line in a process of its own: does the failure come again? */

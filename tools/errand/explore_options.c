@@ -105,12 +105,23 @@ take_values(errand__explore *explore, int option)
 }
 
 static bool
+check_policy(const char *text)
+{
+    errand_choices choices = ERRAND_CHOICES_INIT;
+    char message[160] = "";
+    if (errand_choices_parse(&choices, text, 0, message, sizeof message) == ERRAND_OK)
+        return true;
+    errand__help_problem("--policy %s: %s", text, message);
+    return false;
+}
+
+static bool
 take_option(errand__explore *explore, int option)
 {
     switch (option) {
     case OPTION_POLICY:
         explore->policy = optarg;
-        return true;
+        return check_policy(optarg);
     case OPTION_MINIMISE:
         explore->minimise = true;
         return true;
@@ -150,6 +161,16 @@ check(const errand__explore *explore, int words)
     return false;
 }
 
+errand_choices
+errand__explore_choices(const errand__explore *explore, uint64_t seed)
+{
+    errand_choices choices = ERRAND_CHOICES_INIT;
+    choices.steps = explore->steps;
+    errand_status status = errand_choices_parse(&choices, explore->policy, seed, NULL, 0);
+    (void)status; /* it was checked when it was read */
+    return choices;
+}
+
 bool
 errand__explore_options_read(int argc, char **argv, errand__explore *out)
 {
@@ -167,6 +188,7 @@ errand__explore_options_read(int argc, char **argv, errand__explore *out)
     out->budget_ns = 60U * 1000000000ULL;
     out->timeout_ns = 60U * 1000000000ULL;
     out->keep = ".";
+    out->policy = "portfolio";
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":hq", table, NULL)) != -1;) {
         if (option == '?' || option == ':')

@@ -93,6 +93,7 @@ errand__findings_fini(errand__findings *findings)
     for (size_t i = 0; i < findings->count; i++) {
         free(findings->list[i].text);
         free(findings->list[i].output);
+        free(findings->list[i].minimised);
     }
     free(findings->list);
     memset(findings, 0, sizeof *findings);

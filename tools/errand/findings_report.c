@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* findings_report: what was found, for people on standard output, for programs as JSON. */
-#include "explore.h"
+#include "minimise.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,6 +38,32 @@ print_text(const char *text, bool stall)
 }
 
 static void
+print_minimised(const errand__explore *explore, const errand__finding *finding)
+{
+    const errand__minimised *small = finding->minimised;
+    char line[LINE_SIZE];
+    if (!small->made) {
+        printf("  not minimised: %s\n", small->why != NULL ? small->why : "no time");
+        return;
+    }
+    fputs("  minimised: ", stdout);
+    if (small->items_before > 0)
+        printf("%zu of %zu items, ", small->items, small->items_before);
+    printf("%zu of %zu choices, %" PRIu64 " runs in %.1f s%s\n", small->choices,
+           small->choices_before, small->runs, (double)small->elapsed_ns / 1e9,
+           small->in_time ? "" : ", ended by the budget");
+    char **words =
+        errand__reproduce_words(explore, finding->seed, &small->choices_of, small->path);
+    if (words != NULL) {
+        errand__reproduce_print(words, line, sizeof line);
+        printf("  %s\n", line);
+    }
+    free(words);
+    if (!small->proven)
+        puts("  (this line did not fail in the same way)");
+}
+
+static void
 print_finding(const errand__explore *explore, const errand__finding *finding,
               size_t number, const errand__explored *explored)
 {
@@ -55,7 +81,8 @@ print_finding(const errand__explore *explore, const errand__finding *finding,
     print_text(finding->text != NULL && finding->text[0] != '\0' ? finding->text
                                                                  : what->message,
                what->class == ERRAND__CLASS_STALL);
-    char **words = errand__reproduce_words(explore, finding->seed, NULL);
+    errand_choices choices = errand__explore_choices(explore, finding->seed);
+    char **words = errand__reproduce_words(explore, finding->seed, &choices, NULL);
     if (words != NULL) {
         errand__reproduce_print(words, line, sizeof line);
         printf("  %s\n", line);
@@ -64,6 +91,8 @@ print_finding(const errand__explore *explore, const errand__finding *finding,
     if (finding->proof_tried && !finding->proven)
         printf("  (this line did not fail again: something besides the seed takes part; "
                "--repeat 2 tells more)\n");
+    if (finding->minimised != NULL)
+        print_minimised(explore, finding);
 }
 
 void
@@ -114,10 +143,34 @@ json_field(FILE *file, const char *name, const char *text)
 }
 
 static void
+json_minimised(FILE *file, const errand__explore *explore, const errand__finding *finding)
+{
+    const errand__minimised *small = finding->minimised;
+    char line[LINE_SIZE] = "";
+    char **words = small->made ? errand__reproduce_words(explore, finding->seed,
+                                                         &small->choices_of, small->path)
+                               : NULL;
+    if (words != NULL)
+        errand__reproduce_print(words, line, sizeof line);
+    free(words);
+    json_field(file, "minimised_tape", small->path);
+    json_field(file, "minimised_reproduce", line);
+    fprintf(file, ",\n      \"minimised_proven\": %s", small->proven ? "true" : "false");
+    fprintf(file, ",\n      \"items_before\": %zu,\n      \"items\": %zu",
+            small->items_before, small->items);
+    fprintf(file, ",\n      \"choices_before\": %zu,\n      \"choices\": %zu",
+            small->choices_before, small->choices);
+    fprintf(file, ",\n      \"minimiser_runs\": %" PRIu64, small->runs);
+    fprintf(file, ",\n      \"minimiser_seconds\": %.3f",
+            (double)small->elapsed_ns / 1e9);
+}
+
+static void
 json_finding(FILE *file, const errand__explore *explore, const errand__finding *finding)
 {
     char line[LINE_SIZE] = "";
-    char **words = errand__reproduce_words(explore, finding->seed, NULL);
+    errand_choices choices = errand__explore_choices(explore, finding->seed);
+    char **words = errand__reproduce_words(explore, finding->seed, &choices, NULL);
     if (words != NULL)
         errand__reproduce_print(words, line, sizeof line);
     free(words);
@@ -131,6 +184,8 @@ json_finding(FILE *file, const errand__explore *explore, const errand__finding *
     fprintf(file, ",\n      \"proven\": %s", finding->proven ? "true" : "false");
     fprintf(file, ",\n      \"count\": %" PRIu64 ",\n      \"seed\": %" PRIu64,
             finding->count, finding->seed);
+    if (finding->minimised != NULL)
+        json_minimised(file, explore, finding);
     fputs(",\n      \"seeds\": [", file);
     for (size_t i = 0; i < finding->seeds_count; i++)
         fprintf(file, "%s%" PRIu64, i == 0 ? "" : ", ", finding->seeds[i]);
@@ -149,7 +204,7 @@ json_whole(FILE *file, const errand__explore *explore, const errand__findings *f
         json_text(file, explore->run.argv[i]);
     }
     fputs("],\n  \"policy\": ", file);
-    json_text(file, explore->policy != NULL ? explore->policy : "portfolio");
+    json_text(file, explore->policy);
     fprintf(file, ",\n  \"first_seed\": %" PRIu64 ",\n  \"last_seed\": %" PRIu64,
             explore->first, explore->last);
     fprintf(file, ",\n  \"seeds_run\": %" PRIu64 ",\n  \"failed\": %" PRIu64,

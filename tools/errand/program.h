@@ -48,7 +48,7 @@ typedef struct errand__options {
     const char *trace_path;
     const char *policy, *tape_path, *save_tape_path; /* NULL = not given */
     bool stats, quiet;
-    errand__script *held_script; /* read before, or NULL: run reads it */
+    errand__script *held_script;        /* read before, or NULL: run reads it */
     const errand_choices *held_choices; /* who decides, or NULL: policy and tapes say */
     int verdict_fd; /* 0 = nobody wants a verdict (verdict.c); else the run is a child's */
 } errand__options;

@@ -33,7 +33,7 @@ static void ERRAND_PRINTF(2, 3) add_made(word_list *list, const char *format, ..
 
 static void
 add_options(word_list *list, const errand__explore *explore, uint64_t seed,
-            const char *tape)
+            const errand_choices *choices, const char *tape)
 {
     const errand__options *run = &explore->run;
     add(list, "--order");
@@ -41,9 +41,14 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
     if (tape != NULL) {
         add(list, "--tape");
         add(list, tape);
+    } else {
+        add(list, "--seed");
+        add_made(list, "%" PRIu64, seed);
     }
-    add(list, "--seed");
-    add_made(list, "%" PRIu64, seed);
+    char policy[WORD_SIZE];
+    errand_choices_print(choices, policy, sizeof policy);
+    add(list, "--policy");
+    add_made(list, "%s", policy);
     if (run->workers != 0) {
         add(list, "--workers");
         add_made(list, "%" PRIu32, run->workers);
@@ -55,7 +60,8 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
 }
 
 char **
-errand__reproduce_words(const errand__explore *explore, uint64_t seed, const char *tape)
+errand__reproduce_words(const errand__explore *explore, uint64_t seed,
+                        const errand_choices *choices, const char *tape)
 {
     const errand__options *run = &explore->run;
     size_t pointers = OPTION_WORDS + (size_t)run->argc;
@@ -65,7 +71,7 @@ errand__reproduce_words(const errand__explore *explore, uint64_t seed, const cha
     word_list list = {words, (char *)(words + pointers), 0};
     add(&list, "errand");
     add(&list, "run");
-    add_options(&list, explore, seed, tape);
+    add_options(&list, explore, seed, choices, tape);
     bool dashes = run->script[0] == '-';
     for (int i = 0; i < run->argc; i++)
         dashes = dashes || run->argv[i][0] == '-';

@@ -67,10 +67,9 @@ fill_lua_options(run_state *state)
     state->lua.order = options->order;
     state->lua.has_seed = true;
     state->lua.seed = options->has_seed ? options->seed : draw_seed();
-    state->lua.choices =
-        options->held_choices != NULL
-            ? options->held_choices
-            : errand__tape_file_choices(&state->tape, state->lua.seed);
+    state->lua.choices = options->held_choices != NULL
+                             ? options->held_choices
+                             : errand__tape_file_choices(&state->tape, state->lua.seed);
     state->lua.workers = options->workers;
     state->lua.deadline_ns = options->deadline_ns;
     state->lua.held_stop = errand__signals_install();
@@ -169,9 +168,8 @@ int
 errand__run_script(const errand__options *options)
 {
     errand__script script = {0};
-    run_state state = {.options = options,
-                       .script = options->held_script,
-                       .tape = {.options = options}};
+    run_state state = {
+        .options = options, .script = options->held_script, .tape = {.options = options}};
     if (state.script == NULL) {
         if (!errand__script_init(&script, options))
             return ERRAND__EXIT_SCRIPT;

@@ -57,6 +57,7 @@ become_child(errand__trial *trial, int verdict_fd, int output_fd)
         _exit(ERRAND__EXIT_REFUSED);
     }
     trial->options.verdict_fd = verdict_fd;
+    trial->options.held_choices = &trial->choices;
     exit(errand__run_script(&trial->options));
 }
 

@@ -52,6 +52,20 @@ class_of(const errand__progress *progress, const errand_lua_result *result)
     return classes[result->kind];
 }
 
+/* The text of what was recorded, for free(); NULL and 0 = nothing. */
+static char *
+print_tape(errand_tape *tape, uint64_t *out_size)
+{
+    if (tape == NULL)
+        return NULL;
+    size_t size = errand_tape_print(tape, NULL, 0);
+    char *text = malloc(size + 1);
+    *out_size = text != NULL ? size : 0;
+    if (text != NULL)
+        errand_tape_print(tape, text, size + 1);
+    return text;
+}
+
 void
 errand__verdict_send(const errand__options *options, const errand__progress *progress,
                      const errand_lua_result *result)
@@ -64,10 +78,15 @@ errand__verdict_send(const errand__options *options, const errand__progress *pro
         .class = (uint32_t)class_of(progress, result),
         .digest = result->digest,
         .elapsed_ns = result->elapsed_ns,
+        .picks = result->picks,
         .text_size = strlen(text),
     };
+    char *tape = print_tape(options->held_choices->held_record, &head.tape_size);
     errand__output_write(options->verdict_fd, (const char *)&head, sizeof head);
     errand__output_write(options->verdict_fd, text, head.text_size);
+    if (tape != NULL)
+        errand__output_write(options->verdict_fd, tape, head.tape_size);
+    free(tape);
 }
 
 /* A copy that is ended by 0. */
