@@ -20,9 +20,10 @@ typedef struct exploration {
     errand__findings findings;
     errand__explored explored;
     errand__meter meter;
-    errand__trial *trials; /* explore.jobs */
-    uint64_t next;         /* seed */
-    bool ended;            /* no more seeds are begun */
+    errand__trial *trials;   /* explore.jobs */
+    errand__repeat *repeats; /* of each */
+    uint64_t next;           /* seed */
+    bool ended;              /* no more seeds are begun */
 } exploration;
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -124,6 +125,8 @@ start_next(exploration *all, errand__trial *trial)
     trial->options.seed = all->next;
     trial->choices = errand__explore_choices(&all->explore, all->next);
     trial->timeout_ns = all->explore.timeout_ns;
+    if (all->explore.repeat > 1)
+        errand__repeat_first(&all->explore, trial, &all->repeats[trial - all->trials]);
     if (!errand__trial_start(trial)) {
         errand__trial_fini(trial);
         return false;
@@ -133,15 +136,53 @@ start_next(exploration *all, errand__trial *trial)
     return true;
 }
 
+/* The run of a seed may have found something. */
+static errand__finding *
+add_failed(exploration *all, errand__trial *trial, bool *out_new)
+{
+    errand__finding *finding = NULL;
+    *out_new = false;
+    if (trial->fingerprint.class != ERRAND__CLASS_GOOD)
+        finding = errand__findings_add(&all->findings, trial, out_new);
+    if (*out_new)
+        tell_new(all, trial->options.seed, &trial->fingerprint);
+    return finding;
+}
+
+/* One of two runs of a seed has ended.  true = the other one runs now. */
+static bool
+take_repeated(exploration *all, errand__trial *trial)
+{
+    errand__repeat *repeat = &all->repeats[trial - all->trials];
+    bool new = false;
+    if (repeat->words == NULL) {
+        bool sent = trial->verdict.sent;
+        add_failed(all, trial, &new);
+        if (sent && errand__repeat_again(&all->explore, trial, repeat))
+            return true;
+        errand__repeat_fini(repeat, false);
+        return false;
+    }
+    if (errand__repeat_differs(trial, repeat)) {
+        errand__finding *finding = add_failed(all, trial, &new);
+        for (int i = 0; i < 2 && new &&finding != NULL; i++)
+            finding->logs[i] = strdup(repeat->logs[i]);
+    }
+    errand__repeat_fini(repeat, new);
+    return false;
+}
+
 static void
 take_ended(exploration *all, errand__trial *trial)
 {
-    bool new = false;
+    bool new;
+    if (all->explore.repeat > 1) {
+        if (take_repeated(all, trial))
+            return;
+    } else {
+        add_failed(all, trial, &new);
+    }
     all->explored.done++;
-    if (trial->fingerprint.class != ERRAND__CLASS_GOOD)
-        errand__findings_add(&all->findings, trial, &new);
-    if (new)
-        tell_new(all, trial->options.seed, &trial->fingerprint);
     if (trial->timed_out || trial->fingerprint.class == ERRAND__CLASS_CRASH)
         errand__trial_sweep(all->trials, all->explore.jobs);
     if (all->explore.stop_after != 0 && all->findings.count >= all->explore.stop_after)
@@ -191,8 +232,10 @@ explore_seeds(exploration *all)
             errand__trial_wait(all->trials, jobs, errand__meter_next(&all->meter));
         if (trial != NULL && asked == 0)
             take_ended(all, trial);
-        else if (trial != NULL)
+        else if (trial != NULL) {
+            errand__repeat_fini(&all->repeats[trial - all->trials], false);
             errand__trial_fini(trial);
+        }
         if (asked != 0)
             kill_all(all);
         show(all);
@@ -209,9 +252,11 @@ prove(exploration *all)
 {
     for (size_t i = 0; i < all->findings.count && asked == 0; i++) {
         errand__finding *finding = &all->findings.list[i];
+        if (finding->fingerprint.class == ERRAND__CLASS_DIFFERS)
+            continue; /* one run alone says nothing */
         errand_choices choices = errand__explore_choices(&all->explore, finding->seed);
-        char **words =
-            errand__reproduce_words(&all->explore, finding->seed, &choices, NULL);
+        char **words = errand__reproduce_words(&all->explore, finding->seed, &choices,
+                                               (errand__reproduce){0});
         if (words == NULL)
             continue;
         finding->proven =
@@ -226,6 +271,8 @@ minimise(exploration *all)
 {
     for (size_t i = 0; i < all->findings.count && asked == 0; i++) {
         errand__finding *finding = &all->findings.list[i];
+        if (finding->fingerprint.class == ERRAND__CLASS_DIFFERS)
+            continue;
         finding->minimised = calloc(1, sizeof *finding->minimised);
         if (finding->minimised != NULL)
             errand__minimise(&all->explore, &all->script, all->trials,
@@ -276,7 +323,8 @@ errand__explore_main(int argc, char **argv)
         return ERRAND__EXIT_SCRIPT;
     int code = ERRAND__EXIT_SCRIPT;
     all.trials = calloc(all.explore.jobs, sizeof *all.trials);
-    if (all.trials == NULL) {
+    all.repeats = calloc(all.explore.jobs, sizeof *all.repeats);
+    if (all.trials == NULL || all.repeats == NULL) {
         errand__help_problem("memory ran out: use fewer --jobs");
         code = ERRAND__EXIT_REFUSED;
     } else if (check_script(&all.script)) {
@@ -287,6 +335,7 @@ errand__explore_main(int argc, char **argv)
     }
     errand__findings_fini(&all.findings);
     free(all.trials);
+    free(all.repeats);
     errand__script_fini(&all.script);
     return code;
 }

@@ -65,8 +65,6 @@ typedef struct errand__trial {
     errand_choices choices; /* who decides */
     char **words; /* instead of options: the program anew, with this command line */
     uint64_t timeout_ns;
-    uint64_t tag; /* the caller's */
-    bool again;   /* the caller's */
     /* How it ended; owned: errand__trial_fini. */
     bool timed_out;
     int wait_status;
@@ -127,6 +125,7 @@ typedef struct errand__finding {
     char *text, *output; /* of the trial with the smallest seed */
     bool proof_tried, proven;
     errand__minimised *minimised; /* NULL = not asked for */
+    char *logs[2];                /* of two runs that differ; or NULL */
 } errand__finding;
 
 typedef struct errand__findings {
@@ -143,15 +142,39 @@ void errand__findings_sort(errand__findings *findings);
 void errand__findings_fini(errand__findings *findings);
 
 /* ---- reproduce.c: the command line that shows a failure again -------------------------------------------- */
-/* The words of `errand run ...` for a seed, and a tape or NULL; NULL without memory.  Freed by
- * one free(). */
+typedef struct errand__reproduce {
+    const char *tape;  /* instead of the seed; or NULL */
+    const char *trace; /* write one; or NULL */
+} errand__reproduce;
+/* The words of `errand run ...`; NULL without memory.  Freed by one free(). */
 char **errand__reproduce_words(const errand__explore *explore, uint64_t seed,
-                               const errand_choices *choices, const char *tape);
+                               const errand_choices *choices, errand__reproduce with);
+/* "FOLDER/bank-seed17": what names of kept files begin with. */
+void errand__keep_name(const errand__explore *explore, uint64_t seed, char *name,
+                       size_t size);
 /* The words as a shell takes them, in size bytes at line. */
 void errand__reproduce_print(char *const *words, char *line, size_t size);
 /* Runs the line in a process of its own: does the failure come again? */
 bool errand__reproduce_prove(const errand__explore *explore, char **words,
                              const errand__fingerprint *wanted);
+
+/* ---- repeat.c: each seed twice ------------------------------------------------------------------------------- */
+#define ERRAND__PATH_SIZE 512
+
+typedef struct errand__repeat {
+    uint64_t digest; /* of the first run */
+    char **words;
+    char logs[2][ERRAND__PATH_SIZE];
+} errand__repeat;
+/* Before the first run is started: it leaves a log. */
+void errand__repeat_first(const errand__explore *explore, errand__trial *trial,
+                          errand__repeat *repeat);
+/* When the first has ended with a verdict: starts the second in its place. */
+bool errand__repeat_again(const errand__explore *explore, errand__trial *trial,
+                          errand__repeat *repeat);
+/* When the second has ended: true = the digests differ, and that is the fingerprint now. */
+bool errand__repeat_differs(errand__trial *trial, const errand__repeat *repeat);
+void errand__repeat_fini(errand__repeat *repeat, bool keep);
 
 /* ---- meter.c: the progress bar of an exploration ------------------------------------------------------------ */
 typedef struct errand__meter {

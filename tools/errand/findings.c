@@ -94,6 +94,8 @@ errand__findings_fini(errand__findings *findings)
         free(findings->list[i].text);
         free(findings->list[i].output);
         free(findings->list[i].minimised);
+        free(findings->list[i].logs[0]);
+        free(findings->list[i].logs[1]);
     }
     free(findings->list);
     memset(findings, 0, sizeof *findings);

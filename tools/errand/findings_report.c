@@ -52,8 +52,8 @@ print_minimised(const errand__explore *explore, const errand__finding *finding)
     printf("%zu of %zu choices, %" PRIu64 " runs in %.1f s%s\n", small->choices,
            small->choices_before, small->runs, (double)small->elapsed_ns / 1e9,
            small->in_time ? "" : ", ended by the budget");
-    char **words =
-        errand__reproduce_words(explore, finding->seed, &small->choices_of, small->path);
+    char **words = errand__reproduce_words(explore, finding->seed, &small->choices_of,
+                                           (errand__reproduce){.tape = small->path});
     if (words != NULL) {
         errand__reproduce_print(words, line, sizeof line);
         printf("  %s\n", line);
@@ -82,7 +82,8 @@ print_finding(const errand__explore *explore, const errand__finding *finding,
                                                                  : what->message,
                what->class == ERRAND__CLASS_STALL);
     errand_choices choices = errand__explore_choices(explore, finding->seed);
-    char **words = errand__reproduce_words(explore, finding->seed, &choices, NULL);
+    char **words =
+        errand__reproduce_words(explore, finding->seed, &choices, (errand__reproduce){0});
     if (words != NULL) {
         errand__reproduce_print(words, line, sizeof line);
         printf("  %s\n", line);
@@ -91,6 +92,8 @@ print_finding(const errand__explore *explore, const errand__finding *finding,
     if (finding->proof_tried && !finding->proven)
         printf("  (this line did not fail again: something besides the seed takes part; "
                "--repeat 2 tells more)\n");
+    if (finding->logs[0] != NULL && finding->logs[1] != NULL)
+        printf("  diff %s %s\n", finding->logs[0], finding->logs[1]);
     if (finding->minimised != NULL)
         print_minimised(explore, finding);
 }
@@ -147,9 +150,10 @@ json_minimised(FILE *file, const errand__explore *explore, const errand__finding
 {
     const errand__minimised *small = finding->minimised;
     char line[LINE_SIZE] = "";
-    char **words = small->made ? errand__reproduce_words(explore, finding->seed,
-                                                         &small->choices_of, small->path)
-                               : NULL;
+    char **words =
+        small->made ? errand__reproduce_words(explore, finding->seed, &small->choices_of,
+                                              (errand__reproduce){.tape = small->path})
+                    : NULL;
     if (words != NULL)
         errand__reproduce_print(words, line, sizeof line);
     free(words);
@@ -170,7 +174,8 @@ json_finding(FILE *file, const errand__explore *explore, const errand__finding *
 {
     char line[LINE_SIZE] = "";
     errand_choices choices = errand__explore_choices(explore, finding->seed);
-    char **words = errand__reproduce_words(explore, finding->seed, &choices, NULL);
+    char **words =
+        errand__reproduce_words(explore, finding->seed, &choices, (errand__reproduce){0});
     if (words != NULL)
         errand__reproduce_print(words, line, sizeof line);
     free(words);
@@ -184,6 +189,10 @@ json_finding(FILE *file, const errand__explore *explore, const errand__finding *
     fprintf(file, ",\n      \"proven\": %s", finding->proven ? "true" : "false");
     fprintf(file, ",\n      \"count\": %" PRIu64 ",\n      \"seed\": %" PRIu64,
             finding->count, finding->seed);
+    if (finding->logs[0] != NULL && finding->logs[1] != NULL) {
+        json_field(file, "log_a", finding->logs[0]);
+        json_field(file, "log_b", finding->logs[1]);
+    }
     if (finding->minimised != NULL)
         json_minimised(file, explore, finding);
     fputs(",\n      \"seeds\": [", file);

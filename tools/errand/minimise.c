@@ -77,26 +77,12 @@ reduce(errand__minimiser *minimiser, errand__minimised *out)
     out->choices_of = minimiser->choices;
 }
 
-/* keep/bank-seed17.tape */
-static void
-make_path(const errand__minimiser *minimiser, char *path, size_t size)
-{
-    const char *script = minimiser->explore->run.script;
-    const char *slash = strrchr(script, '/');
-    const char *name = slash != NULL ? slash + 1 : script;
-    size_t length = strlen(name);
-    if (length > 4 && strcmp(name + length - 4, ".lua") == 0)
-        length -= 4;
-    const char *keep = minimiser->explore->keep;
-    snprintf(path, size, "%s%s%.*s-seed%llu.tape", strcmp(keep, ".") == 0 ? "" : keep,
-             strcmp(keep, ".") == 0 ? "" : "/", (int)length, name,
-             (unsigned long long)minimiser->seed);
-}
-
 static void
 write_and_prove(errand__minimiser *minimiser, errand__minimised *out)
 {
-    make_path(minimiser, out->path, sizeof out->path);
+    char name[sizeof out->path - 8];
+    errand__keep_name(minimiser->explore, minimiser->seed, name, sizeof name);
+    snprintf(out->path, sizeof out->path, "%s.tape", name);
     if (errand_tape_write(minimiser->best, out->path) != ERRAND_OK) {
         errand__help_problem("%s: the tape could not be written: give --keep a folder "
                              "that takes files",
@@ -105,8 +91,9 @@ write_and_prove(errand__minimiser *minimiser, errand__minimised *out)
         return;
     }
     out->made = true;
-    char **words = errand__reproduce_words(minimiser->explore, minimiser->seed,
-                                           &out->choices_of, out->path);
+    char **words =
+        errand__reproduce_words(minimiser->explore, minimiser->seed, &out->choices_of,
+                                (errand__reproduce){.tape = out->path});
     out->proven = words != NULL &&
                   errand__reproduce_prove(minimiser->explore, words, minimiser->wanted);
     free(words);

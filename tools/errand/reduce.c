@@ -10,25 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- policy ---------------------------------------------------------------------------------- */
-
-void
-errand__reduce_policy(errand__minimiser *minimiser)
-{
-    static const errand_policy plainer[] = {ERRAND_POLICY_FIFO, ERRAND_POLICY_SHUFFLE};
-    minimiser->phase = "policy";
-    for (size_t i = 0; i < sizeof plainer / sizeof plainer[0]; i++) {
-        errand__candidate candidate;
-        if (minimiser->choices.policy == plainer[i] || errand__candidate_late(minimiser))
-            return;
-        if (!errand__candidate_copy(minimiser, &candidate))
-            return;
-        candidate.choices.policy = plainer[i];
-        if (errand__candidate_try(minimiser, &candidate, 1) == 0)
-            return;
-    }
-}
-
 /* ---- blocks ----------------------------------------------------------------------------------- */
 
 /* Takes list[begin .. end - 1] out of the candidate. */
@@ -101,17 +82,17 @@ errand__reduce_blocks(errand__minimiser *minimiser, bool items)
     free(list);
 }
 
-/* ---- workload, anew ------------------------------------------------------------------------------- */
+/* ---- anew ----------------------------------------------------------------------------------------- */
 
-/* The best one without an item, and all that is no workload from a seed. */
+/* The items of the best one, without one or NULL; the schedule is a seed's, under a policy. */
 static bool
-make_anew(const errand__minimiser *minimiser, const errand_choice *item, uint64_t seed,
-          errand__candidate *out)
+make_anew(const errand__minimiser *minimiser, const errand_choice *item,
+          errand_choices choices, uint64_t seed, errand__candidate *out)
 {
     errand_choice choice;
     errand_status status = ERRAND_OK;
     memset(out, 0, sizeof *out);
-    out->choices = errand__explore_choices(minimiser->explore, seed);
+    out->choices = choices;
     out->from_seed = true;
     out->seed = seed;
     if (errand_tape_create(&out->tape) != ERRAND_OK)
@@ -120,8 +101,8 @@ make_anew(const errand__minimiser *minimiser, const errand_choice *item, uint64_
         /* What the program itself drew makes the items, so it stays. */
         if (choice.site != ERRAND_SITE_WORKLOAD && choice.site != ERRAND_SITE_APPLICATION)
             continue;
-        if (choice.site == ERRAND_SITE_WORKLOAD && choice.key == item->key &&
-            choice.ordinal == item->ordinal)
+        if (item != NULL && choice.site == ERRAND_SITE_WORKLOAD &&
+            choice.key == item->key && choice.ordinal == item->ordinal)
             choice.value = 1;
         if (status == ERRAND_OK)
             status = errand_tape_put(out->tape, &choice);
@@ -131,18 +112,21 @@ make_anew(const errand__minimiser *minimiser, const errand_choice *item, uint64_
     return status == ERRAND_OK;
 }
 
-/* One item less, under some seeds. */
+/* Under some seeds; policy NULL: under the policies that they have. */
 static bool
-try_anew(errand__minimiser *minimiser, const errand_choice *item)
+try_anew(errand__minimiser *minimiser, const errand_choice *item,
+         const errand_choices *policy)
 {
     enum { SEEDS = 16 };
     errand__candidate candidates[ERRAND__TRIALS_MAX];
     for (uint64_t seed = 1; seed <= SEEDS && !errand__candidate_late(minimiser);) {
         size_t made = 0;
-        while (made < minimiser->explore->jobs && seed <= SEEDS &&
-               make_anew(minimiser, item, seed, &candidates[made])) {
-            made++;
-            seed++;
+        for (; made < minimiser->explore->jobs && seed <= SEEDS; made++, seed++) {
+            errand_choices choices =
+                policy != NULL ? *policy
+                               : errand__explore_choices(minimiser->explore, seed);
+            if (!make_anew(minimiser, item, choices, seed, &candidates[made]))
+                break;
         }
         if (made == 0)
             return false;
@@ -160,7 +144,7 @@ errand__reduce_items_anew(errand__minimiser *minimiser)
     minimiser->phase = "workload anew";
     for (size_t at = 0;
          list != NULL && at < count && count > 1 && !errand__candidate_late(minimiser);) {
-        if (!try_anew(minimiser, &list[at])) {
+        if (!try_anew(minimiser, &list[at], NULL)) {
             at++;
             continue;
         }
@@ -168,6 +152,27 @@ errand__reduce_items_anew(errand__minimiser *minimiser)
         list = errand__candidate_list(minimiser->best, true, &count);
     }
     free(list);
+}
+
+/* ---- policy ---------------------------------------------------------------------------------- */
+
+void
+errand__reduce_policy(errand__minimiser *minimiser)
+{
+    static const errand_policy plainer[] = {ERRAND_POLICY_FIFO, ERRAND_POLICY_SHUFFLE};
+    minimiser->phase = "policy";
+    for (size_t i = 0; i < sizeof plainer / sizeof plainer[0]; i++) {
+        errand__candidate candidate;
+        if (minimiser->choices.policy == plainer[i] || errand__candidate_late(minimiser))
+            return;
+        if (!errand__candidate_copy(minimiser, &candidate))
+            return;
+        candidate.choices.policy = plainer[i];
+        errand_choices plain = candidate.choices;
+        if (errand__candidate_try(minimiser, &candidate, 1) == 0 ||
+            try_anew(minimiser, NULL, &plain))
+            return;
+    }
 }
 
 /* ---- the tape's end ---------------------------------------------------------------------------------- */
@@ -243,12 +248,43 @@ lower(errand__minimiser *minimiser, errand_choice choice)
     }
 }
 
+/* All choices that are equal to the first one, at once: what must be equal to fail. */
+static void
+lower_equals(errand__minimiser *minimiser, const errand_choice *list, size_t count,
+             size_t first)
+{
+    errand__candidate candidate;
+    size_t equals = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].site == list[first].site && list[i].n == list[first].n &&
+            list[i].value == list[first].value)
+            equals += i >= first ? 1 : count; /* an earlier one: it was tried */
+    }
+    if (equals < 2 || equals > count || !errand__candidate_copy(minimiser, &candidate))
+        return;
+    bool good = true;
+    for (size_t i = first; i < count && good; i++) {
+        if (list[i].site == list[first].site && list[i].n == list[first].n &&
+            list[i].value == list[first].value)
+            good = drop(&candidate, list, i, i + 1);
+    }
+    if (good)
+        errand__candidate_try(minimiser, &candidate, 1);
+    else
+        errand_tape_abandon(&candidate.tape);
+}
+
 void
 errand__reduce_values(errand__minimiser *minimiser)
 {
     size_t count = 0;
     errand_choice *list = errand__candidate_list(minimiser->best, false, &count), now;
     minimiser->phase = "values";
+    for (size_t i = 0; list != NULL && i < count && !errand__candidate_late(minimiser);
+         i++) {
+        /* A removed one makes drop fail, and then nothing is tried. */
+        lower_equals(minimiser, list, count, i);
+    }
     for (size_t i = 0; list != NULL && i < count; i++) {
         if (errand__candidate_late(minimiser))
             break;

@@ -33,14 +33,14 @@ static void ERRAND_PRINTF(2, 3) add_made(word_list *list, const char *format, ..
 
 static void
 add_options(word_list *list, const errand__explore *explore, uint64_t seed,
-            const errand_choices *choices, const char *tape)
+            const errand_choices *choices, errand__reproduce with)
 {
     const errand__options *run = &explore->run;
     add(list, "--order");
     add(list, "inline");
-    if (tape != NULL) {
+    if (with.tape != NULL) {
         add(list, "--tape");
-        add(list, tape);
+        add(list, with.tape);
     } else {
         add(list, "--seed");
         add_made(list, "%" PRIu64, seed);
@@ -49,6 +49,10 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
     errand_choices_print(choices, policy, sizeof policy);
     add(list, "--policy");
     add_made(list, "%s", policy);
+    if (with.trace != NULL) {
+        add(list, "--trace");
+        add(list, with.trace);
+    }
     if (run->workers != 0) {
         add(list, "--workers");
         add_made(list, "%" PRIu32, run->workers);
@@ -61,7 +65,7 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
 
 char **
 errand__reproduce_words(const errand__explore *explore, uint64_t seed,
-                        const errand_choices *choices, const char *tape)
+                        const errand_choices *choices, errand__reproduce with)
 {
     const errand__options *run = &explore->run;
     size_t pointers = OPTION_WORDS + (size_t)run->argc;
@@ -71,7 +75,7 @@ errand__reproduce_words(const errand__explore *explore, uint64_t seed,
     word_list list = {words, (char *)(words + pointers), 0};
     add(&list, "errand");
     add(&list, "run");
-    add_options(&list, explore, seed, choices, tape);
+    add_options(&list, explore, seed, choices, with);
     bool dashes = run->script[0] == '-';
     for (int i = 0; i < run->argc; i++)
         dashes = dashes || run->argv[i][0] == '-';
@@ -115,6 +119,19 @@ errand__reproduce_print(char *const *words, char *line, size_t size)
             line[used++] = ' ';
         used += print_word(*words, line + used, size - used);
     }
+}
+
+void
+errand__keep_name(const errand__explore *explore, uint64_t seed, char *name, size_t size)
+{
+    const char *slash = strrchr(explore->run.script, '/');
+    const char *script = slash != NULL ? slash + 1 : explore->run.script;
+    size_t length = strlen(script);
+    if (length > 4 && strcmp(script + length - 4, ".lua") == 0)
+        length -= 4;
+    bool here = strcmp(explore->keep, ".") == 0;
+    snprintf(name, size, "%s%s%.*s-seed%" PRIu64, here ? "" : explore->keep,
+             here ? "" : "/", (int)length, script, seed);
 }
 
 bool
