@@ -15,8 +15,8 @@ main(int argc, char **argv)
     case ERRAND__COMMAND_HELP:
         if (!errand__help_print(stdout, options.topic)) {
             errand__help_problem(
-                "there is no help about '%s': try run, tour, help, version "
-                "or codes",
+                "there is no help about '%s': try run, explore, tour, help, "
+                "version or codes",
                 options.topic);
             return ERRAND__EXIT_USAGE;
         }
