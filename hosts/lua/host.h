@@ -102,6 +102,7 @@ typedef struct errand_lua_result {
     uint64_t seed;       /* that was used */
     uint64_t elapsed_ns; /* on the run's clock (virtual in seeded orders); not before the
                           * time_ns of any completion that was reported */
+    uint64_t picks;      /* errand_runtime_picks */
     uint64_t aborted; /* tasks that were alive when the root ended, and ended with it */
     errand_report report;     /* of the closing shutdown */
     errand_snapshot snapshot; /* when the root had ended, before the shutdown */

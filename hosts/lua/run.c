@@ -255,6 +255,7 @@ run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
 {
     result->kind = kind;
     result->digest = errand_digest(run->runtime);
+    result->picks = errand_runtime_picks(run->runtime);
     result->elapsed_ns = errand_runtime_now(run->runtime) - run->start_ns;
     errand_status status = errand_runtime_snapshot(run->runtime, &result->snapshot);
     (void)status; /* this process made the runtime */

@@ -8,6 +8,8 @@ static const char text_all[] =
     "errand: run Lua scripts whose work goes out and comes back exactly once.\n"
     "\n"
     "  errand run SCRIPT [ARGUMENTS]   run a Lua 5.4 script (- = standard input)\n"
+    "  errand explore SCRIPT [...]     run it under many seeds, find what fails, make it "
+    "small\n"
     "  errand tour [--tree DIR]        the built-in script: files, names, child "
     "processes, cancel\n"
     "  errand log FILE [--json]        print a log that --record wrote\n"
@@ -56,6 +58,31 @@ static const char text_run[] = "errand run SCRIPT [ARGUMENTS] [OPTIONS]\n"
                                "Prints each completion as it is drained, a summary and a "
                                "digest; errand help lists the\n"
                                "options, errand help codes the exit codes.\n";
+
+static const char text_explore[] =
+    "errand explore SCRIPT [ARGUMENTS] [OPTIONS]\n"
+    "\n"
+    "Runs SCRIPT under many seeds, each in a process of its own, and prints each "
+    "distinct\n"
+    "failure once, with the command line that shows it again.  Ctrl-C prints what was "
+    "found so\n"
+    "far.  Exit code 0: nothing failed; 1: something did.\n"
+    "\n"
+    "  --seeds N | A..B   the seeds 1 to N, or A to B (1000)\n"
+    "  --jobs N           so many processes at once (the number of processors)\n"
+    "  --policy P         as in errand run; portfolio, the default, takes another one "
+    "per seed\n"
+    "  --timeout S        real seconds that one run may take (60); more is a failure\n"
+    "  --stop-after N     begin no seed after N distinct failures\n"
+    "  --minimise         make each failure small: a plain policy, few items of\n"
+    "                     errand.workload, few choices; writes a tape, and the line for "
+    "it\n"
+    "  --budget S         seconds for each failure to be made small (60)\n"
+    "  --repeat 2         run each seed twice; a digest that differs is a failure\n"
+    "  --keep DIR         where tapes and logs go (the current folder)\n"
+    "  --report FILE      write what was found as JSON\n"
+    "  --order, --workers, --deadline   as in errand run (--order inline)\n"
+    "  --quiet, -q        print failures only; no bar\n";
 
 static const char text_tour[] =
     "errand tour [--tree DIR] [OPTIONS]\n"
@@ -133,6 +160,8 @@ errand__help_print(FILE *file, const char *topic)
         text = text_all;
     else if (strcmp(topic, "run") == 0)
         text = text_run;
+    else if (strcmp(topic, "explore") == 0)
+        text = text_explore;
     else if (strcmp(topic, "tour") == 0)
         text = text_tour;
     else if (strcmp(topic, "log") == 0)

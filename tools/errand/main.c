@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* main: the command-line program: errand run, tour, help, --version. */
+/* main: the command-line program: errand run, tour, explore, help, --version. */
 #include "program.h"
 #include <string.h>
 
@@ -7,14 +7,16 @@ int
 main(int argc, char **argv)
 {
     errand__options options;
+    if (argc > 1 && strcmp(argv[1], "explore") == 0)
+        return errand__explore_main(argc - 1, argv + 1);
     if (!errand__options_read(argc, argv, &options))
         return ERRAND__EXIT_USAGE;
     switch (options.command) {
     case ERRAND__COMMAND_HELP:
         if (!errand__help_print(stdout, options.topic)) {
             errand__help_problem(
-                "there is no help about '%s': try run, tour, log, diff, help, version "
-                "or codes",
+                "there is no help about '%s': try run, explore, tour, log, diff, help, "
+                "version or codes",
                 options.topic);
             return ERRAND__EXIT_USAGE;
         }

@@ -51,9 +51,8 @@ static const struct option table[] = {
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* A number without sign, decimal or 0x.... */
-static bool
-read_number(const char *text, uint64_t max, uint64_t *out_number)
+bool
+errand__options_number(const char *text, uint64_t max, uint64_t *out_number)
 {
     char *end;
     if (text[0] < '0' || text[0] > '9')
@@ -67,8 +66,8 @@ read_number(const char *text, uint64_t max, uint64_t *out_number)
     return true;
 }
 
-static bool
-read_order(errand__options *options, const char *text)
+bool
+errand__options_order(errand__options *options, const char *text)
 {
     if (strcmp(text, "arrival") == 0) {
         options->order = ERRAND_ORDER_ARRIVAL;
@@ -87,7 +86,7 @@ read_order(errand__options *options, const char *text)
 static bool
 read_seed(errand__options *options, const char *text)
 {
-    if (!read_number(text, UINT64_MAX, &options->seed)) {
+    if (!errand__options_number(text, UINT64_MAX, &options->seed)) {
         errand__help_problem("--seed %s: a seed is a whole number from 0 to "
                              "18446744073709551615, or 0x and hex digits",
                              text);
@@ -97,11 +96,11 @@ read_seed(errand__options *options, const char *text)
     return true;
 }
 
-static bool
-read_workers(errand__options *options, const char *text)
+bool
+errand__options_workers(errand__options *options, const char *text)
 {
     uint64_t number;
-    if (!read_number(text, 1024, &number) || number == 0) {
+    if (!errand__options_number(text, 1024, &number) || number == 0) {
         errand__help_problem("--workers %s: give a whole number from 1 to 1024", text);
         return false;
     }
@@ -109,18 +108,18 @@ read_workers(errand__options *options, const char *text)
     return true;
 }
 
-static bool
-read_deadline(errand__options *options, const char *text)
+bool
+errand__options_seconds(const char *option, const char *text, uint64_t *out_ns)
 {
     char *end;
     double seconds = strtod(text, &end);
     if (*end != '\0' || end == text || !isfinite(seconds) || seconds < 1e-9 ||
         seconds > 9e9) {
-        errand__help_problem("--deadline %s: give seconds above 0, such as 30 or 0.5",
+        errand__help_problem("--%s %s: give seconds above 0, such as 30 or 0.5", option,
                              text);
         return false;
     }
-    options->deadline_ns = (uint64_t)(seconds * 1e9);
+    *out_ns = (uint64_t)(seconds * 1e9);
     return true;
 }
 
@@ -157,13 +156,13 @@ settle_order(errand__options *options, bool ordered)
 
 /* "--se" is short for several: names them.  false = it is short for none. */
 static bool
-explain_short(const char *word)
+explain_short(const struct option *known, const char *word)
 {
     char names[128] = "";
     size_t length = strcspn(word, "="), count = 0;
     if (length < 2 || strncmp(word, "--", 2) != 0)
         return false;
-    for (const struct option *option = table; option->name != NULL; option++) {
+    for (const struct option *option = known; option->name != NULL; option++) {
         if (strncmp(option->name, word + 2, length - 2) != 0)
             continue;
         size_t used = strlen(names);
@@ -176,13 +175,12 @@ explain_short(const char *word)
     return count > 0;
 }
 
-/* getopt_long's '?' and ':'. */
-static bool
-explain_word(int problem, char **argv)
+bool
+errand__options_explain(const struct option *known, int problem, char **argv)
 {
     const char *word = argv[optind - 1];
     const char *name = "";
-    for (const struct option *option = table; option->name != NULL; option++) {
+    for (const struct option *option = known; option->name != NULL; option++) {
         if (option->val == optopt)
             name = option->name;
     }
@@ -195,7 +193,7 @@ explain_word(int problem, char **argv)
             "there is no option -%c: see errand help; words for the script "
             "that begin with - stand behind --",
             optopt);
-    else if (!explain_short(word))
+    else if (!explain_short(known, word))
         errand__help_problem("there is no option %s: see errand help; words for the "
                              "script that begin with - stand behind --",
                              word);
@@ -214,13 +212,13 @@ take_option(option_state *state, int option)
     switch (option) {
     case OPTION_ORDER:
         state->ordered = true;
-        return read_order(options, optarg);
+        return errand__options_order(options, optarg);
     case OPTION_SEED:
         return read_seed(options, optarg);
     case OPTION_WORKERS:
-        return read_workers(options, optarg);
+        return errand__options_workers(options, optarg);
     case OPTION_DEADLINE:
-        return read_deadline(options, optarg);
+        return errand__options_seconds("deadline", optarg, &options->deadline_ns);
     case OPTION_TRACE:
         options->trace_path = optarg;
         break;
@@ -284,8 +282,8 @@ read_command(errand__options *options, const char *word)
         errand__help_problem("there is no command '%s': to run a script, errand run %s",
                              word, word);
     else
-        errand__help_problem("there is no command '%s': use run, tour, log, diff, help "
-                             "or version",
+        errand__help_problem("there is no command '%s': use run, explore, tour, log, diff, "
+                             "help or version",
                              word);
     return false;
 }
@@ -351,7 +349,7 @@ errand__options_read(int argc, char **argv, errand__options *out_options)
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":hq", table, NULL)) != -1;) {
         if (option == '?' || option == ':')
-            return explain_word(option, argv);
+            return errand__options_explain(table, option, argv);
         if (!take_option(&state, option))
             return false;
     }

@@ -34,6 +34,8 @@ typedef enum errand__command {
     ERRAND__COMMAND_DIFF = 6
 } errand__command;
 
+typedef struct errand__script errand__script;
+
 typedef struct errand__options {
     errand__command command;
     const char *topic;  /* help: a command's name, or NULL */
@@ -53,10 +55,21 @@ typedef struct errand__options {
     const char *logs[2]; /* log: the first; diff: both */
     bool json;           /* log, diff */
     bool stats, quiet;
+    errand__script *held_script;        /* read before, or NULL: run reads it */
+    const errand_choices *held_choices; /* who decides, or NULL: policy and tapes say */
+    int verdict_fd; /* 0 = nobody wants a verdict (verdict.c); else the run is a child's */
 } errand__options;
 /* Reads the command line, whose words may be put into another order.  false = it was wrong,
  * and a message has said why and how to mend it. */
 bool errand__options_read(int argc, char **argv, errand__options *out_options);
+/* The parts that explore shares.  A number without sign, decimal or 0x...; seconds above 0; an
+ * order by its name; what is wrong with a word, as getopt_long's '?' or ':' says (false). */
+struct option;
+bool errand__options_number(const char *text, uint64_t max, uint64_t *out_number);
+bool errand__options_seconds(const char *option, const char *text, uint64_t *out_ns);
+bool errand__options_order(errand__options *options, const char *text);
+bool errand__options_workers(errand__options *options, const char *text);
+bool errand__options_explain(const struct option *table, int problem, char **argv);
 
 /* ---- help.c ------------------------------------------------------------------------------ */
 /* false = there is no such topic. */
@@ -69,14 +82,18 @@ void errand__help_problem(const char *format, ...) ERRAND_PRINTF(1, 2);
 /* A whole run, from the script's text to the report.  Returns the exit code. */
 int errand__run_script(const errand__options *options);
 
+/* ---- explore.c ----------------------------------------------------------------------------- */
+/* errand explore, whose options are its own: argv[0] is "explore".  Returns the exit code. */
+int errand__explore_main(int argc, char **argv);
+
 /* ---- script.c: where the text comes from --------------------------------------------------- */
-typedef struct errand__script {
+struct errand__script {
     char *text;        /* freed by errand__script_fini, unless it is the tour's */
     size_t size;       /* 0 is possible before a check only */
     const char *chunk; /* "@path": what messages name */
     char *own_chunk;
     bool built_in;
-} errand__script;
+};
 /* false = it cannot be read; a message said why. */
 bool errand__script_init(errand__script *script, const errand__options *options);
 void errand__script_fini(errand__script *script);
@@ -174,6 +191,7 @@ typedef struct errand__progress {
     uint64_t drained, late;
     uint64_t outcomes[6]; /* by errand_outcome */
     uint64_t contents;    /* the digest of arrival order */
+    char panic[128];      /* what the last panic said, or "" */
 } errand__progress;
 void errand__progress_init(errand__progress *progress, const errand__options *options);
 /* An errand_lua_event_fn; arg is the progress. */

@@ -85,6 +85,8 @@ errand__progress_event(void *arg, const errand_lua_event *event)
     progress->late += event->late;
     if (outcome >= 1 && outcome <= 5)
         progress->outcomes[outcome]++;
+    if (outcome == ERRAND_PANICKED)
+        snprintf(progress->panic, sizeof progress->panic, "%s", event->detail);
     if (!event->late)
         progress->contents += hash_event(event);
     if (!progress->quiet)

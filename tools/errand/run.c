@@ -3,7 +3,7 @@
  *
  * Design notes.  Everything that can raise for want of memory runs in one protected call.  Streams
  * and bar come before the lua_State; the bar stops before the report is printed. */
-#include "program.h"
+#include "explore.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <lauxlib.h>
@@ -68,7 +68,9 @@ fill_lua_options(run_state *state)
     state->lua.order = options->order;
     state->lua.has_seed = true;
     state->lua.seed = options->has_seed ? options->seed : draw_seed();
-    state->lua.choices = errand__tape_file_choices(&state->tape, state->lua.seed);
+    state->lua.choices = options->held_choices != NULL
+                             ? options->held_choices
+                             : errand__tape_file_choices(&state->tape, state->lua.seed);
     state->lua.workers = options->workers;
     state->lua.deadline_ns = options->deadline_ns;
     state->lua.held_stop = errand__signals_install();
@@ -138,6 +140,7 @@ run_in_state(run_state *state)
     int code;
     if (good) {
         code = errand__report_print(options, &state->progress, &state->result);
+        errand__verdict_send(options, &state->progress, &state->result);
         errand_lua_result_fini(&state->result);
     } else {
         const char *text = lua_tostring(L, -1);
@@ -151,11 +154,14 @@ run_in_state(run_state *state)
 int
 errand__run_script(const errand__options *options)
 {
-    errand__script script;
+    errand__script script = {0};
     run_state state = {
-        .options = options, .script = &script, .tape = {.options = options}};
-    if (!errand__script_init(&script, options))
-        return ERRAND__EXIT_SCRIPT;
+        .options = options, .script = options->held_script, .tape = {.options = options}};
+    if (state.script == NULL) {
+        if (!errand__script_init(&script, options))
+            return ERRAND__EXIT_SCRIPT;
+        state.script = &script;
+    }
     int code = ERRAND__EXIT_USAGE;
     /* Their paths count from where the program was started. */
     if (!errand__trace_file_init(&state.trace, options->trace_path) ||

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""errand explore: it finds each planted bug, the lines that it prints fail again with the same
+message, what is mended finds nothing, and small failures are small."""
+import json
+import os
+import re
+import shlex
+import signal
+import time
+
+import program_case
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLANTED = os.path.join(ROOT, "examples", "planted")
+
+# script: seeds within which it is found, a part of the message
+BUGS = {
+    "cache": (20, "the page was fetched 2 times"),
+    "bank": (20, "instead of 300"),
+    "locks": (20, "every task waits"),
+    "queue": (20, "slept for an hour"),
+    "search": (20, "older text"),
+    "order": (20, "was booked"),
+    "session": (300, "Berta's cart is not empty"),
+    "lease": (200, "was overwritten by the old leader"),
+    "freelist": (200, "which is in use"),
+    "backup": (200, "the atlas is on no shelf"),
+    "stock": (10, "the books know"),
+}
+
+
+def _script(name):
+    return os.path.join(PLANTED, name + ".lua")
+
+
+def _explore(case, *words):
+    """Explores; what it said, and the report."""
+    done = case.run("explore", "--report", "report.json", *words)
+    with open(case.path("report.json")) as file:
+        return done, json.load(file)
+
+
+def _again(case, line):
+    """Runs a line as it was printed, with the program under test."""
+    words = shlex.split(line)
+    assert words[0] == "errand", line
+    return case.run(*words[1:])
+
+
+def _lines(out):
+    return re.findall(r"^  (errand run .*)$", out, re.M)
+
+
+# ---- planted bugs -------------------------------------------------------------------------
+
+def every_planted_bug_is_found_and_its_line_fails_again(case):
+    for name, (seeds, message) in BUGS.items():
+        done, report = _explore(case, _script(name), "--seeds", str(seeds), "--stop-after", "1")
+        assert done.code == 1 and report["failures"], (name, done)
+        first = report["failures"][0]
+        assert message in first["text"] and first["proven"], (name, done)
+        lines = _lines(done.out)
+        assert first["reproduce"] in lines, (name, done)
+        again = _again(case, first["reproduce"])
+        assert again.code in (1, 4), (name, again)
+        assert first["text"].split("\n")[0] in again.err, (name, again)
+
+
+def the_mended_programs_find_nothing_in_200_seeds(case):
+    for name in BUGS:
+        done = case.run("explore", _script(name), "fixed", "--seeds", "200")
+        assert done.code == 0 and "nothing failed" in done.out, (name, done)
+
+
+def every_planted_script_is_in_this_list(case):
+    found = {name[:-4] for name in os.listdir(PLANTED) if name.endswith(".lua")}
+    assert found == set(BUGS), found ^ set(BUGS)
+
+
+def pct_finds_bugs_of_depth_3_in_fewer_runs_than_uniform_picks(case):
+    better = 0
+    for name in ("session", "lease", "freelist", "backup"):
+        seeds = {}
+        for policy in ("pct:3", "pick"):
+            done, report = _explore(case, _script(name), "--policy", policy, "--seeds", "500",
+                                    "--stop-after", "1", "--jobs", "1")
+            seeds[policy] = report["failures"][0]["seed"] if report["failures"] else 501
+        better += seeds["pct:3"] < seeds["pick"]
+    assert better >= 3, better
+
+
+# ---- fingerprints ---------------------------------------------------------------------------
+
+def _lua(case, text, *words):
+    case.write("script.lua", 'local errand = require "errand"\n' + text)
+    return _explore(case, "script.lua", *words)
+
+
+def failures_that_differ_in_numbers_are_one(case):
+    done, report = _lua(case, 'error("it is " .. errand.random(1000))', "--seeds", "10")
+    assert len(report["failures"]) == 1 and report["failures"][0]["count"] == 10, done
+    assert report["failures"][0]["message"] == "it is #", report
+    assert report["failures"][0]["site"] == "script.lua:2", report
+
+
+def failures_at_two_places_are_two(case):
+    done, report = _lua(case, 'if errand.random(2) == 1 then error("no") end\nerror("no")',
+                        "--seeds", "20")
+    sites = sorted(failure["site"] for failure in report["failures"])
+    assert sites == ["script.lua:2", "script.lua:3"], done
+    assert sum(failure["count"] for failure in report["failures"]) == 20, report
+
+
+def every_way_to_end_badly_has_its_class(case):
+    cases = {
+        "stall": "local a, b\na = errand.spawn(function() errand.yield() errand.await(b) end)\n"
+                 "b = errand.spawn(function() errand.await(a) end)\nerrand.await(a)",
+        "panic": 'errand.job("panic", "it is broken")',
+        "exit": "os.exit(7)",
+        "crash": 'os.execute("kill -SEGV $PPID")',
+        "timeout": "while true do end",
+        "deadline": "errand.sleep(50)",
+    }
+    for wanted, text in cases.items():
+        done, report = _lua(case, text, "--seeds", "2", "--timeout", "1.5", "--deadline", "40")
+        assert done.code == 1, (wanted, done)
+        assert [failure["class"] for failure in report["failures"]] == [wanted], (wanted, done)
+        assert report["failures"][0]["proven"], (wanted, done)
+
+
+def two_runs_that_differ_are_named_with_their_logs(case):
+    text = 'errand.sleep(tonumber(tostring({}):match("0x(%x+)"), 16) % 100003 / 1000000)'
+    done, report = _lua(case, text, "--seeds", "4", "--repeat", "2")
+    assert [failure["class"] for failure in report["failures"]] == ["nondeterministic"], done
+    failure = report["failures"][0]
+    assert os.path.exists(case.path(failure["log_a"])), failure
+    assert os.path.exists(case.path(failure["log_b"])), failure
+    assert failure["log_a"] in done.out, done
+    assert len([name for name in os.listdir(case.folder) if "seed" in name]) == 2
+    done, report = _lua(case, "errand.sleep(errand.random())", "--seeds", "4", "--repeat", "2")
+    assert done.code == 0, done
+
+
+def a_failure_that_does_not_come_again_is_marked(case):
+    case.write("count", "")
+    text = ('local file = io.open("count", "r+") local seen = file:read("a")\n'
+            'file:write("x") file:close()\nif #seen == 1 then error("only the second") end')
+    done, report = _lua(case, text, "--seeds", "3", "--jobs", "1")
+    assert len(report["failures"]) == 1 and not report["failures"][0]["proven"], done
+    assert "did not fail again" in done.out, done
+
+
+# ---- the minimiser ----------------------------------------------------------------------------
+
+def three_of_500_operations_are_found_within_60_seconds(case):
+    begun = time.monotonic()
+    done, report = _explore(case, _script("stock"), "--stop-after", "1", "--minimise",
+                            "--budget", "40")
+    assert time.monotonic() - begun < 60
+    failure = report["failures"][0]
+    assert failure["items_before"] == 500 and failure["items"] <= 5, failure
+    assert failure["minimised_proven"], done
+    assert failure["minimised_reproduce"] in _lines(done.out), done
+    again = _again(case, failure["minimised_reproduce"])
+    assert again.code == 1 and "the books know of" in again.err, again
+
+
+def a_small_tape_fails_with_the_same_message(case):
+    for name in ("queue", "lease"):
+        done, report = _explore(case, _script(name), "--stop-after", "1", "--minimise",
+                                "--keep", case.folder)
+        failure = report["failures"][0]
+        assert failure["minimised_proven"] and failure["choices"] <= 8, (name, failure)
+        again = _again(case, failure["minimised_reproduce"])
+        assert BUGS[name][1] in again.err, (name, again)
+
+
+def what_leaves_no_record_is_not_minimised_and_says_why(case):
+    done, report = _lua(case, "os.exit(7)", "--seeds", "1", "--minimise")
+    assert done.code == 1 and "not minimised: " in done.out, done
+
+
+# ---- the command line ---------------------------------------------------------------------------
+
+def arguments_and_options_stand_in_the_line(case):
+    done, report = _lua(case, 'assert(... == "it\'s", "no")\nerror(select(2, ...))', "--seeds",
+                        "1", "--workers", "3", "--deadline", "9", "--policy", "fifo", "--",
+                        "it's", "-x")
+    line = report["failures"][0]["reproduce"]
+    assert "--workers 3" in line and "--deadline 9" in line and "--policy fifo" in line, line
+    again = _again(case, line)
+    assert "-x" in again.err and again.code == 1, again
+
+
+def seeds_are_counted_from_1_or_given(case):
+    done, report = _lua(case, "error('x')", "--seeds", "3")
+    assert report["failures"][0]["seeds"] == [1, 2, 3], report
+    done, report = _lua(case, "error('x')", "--seeds", "17..18")
+    assert report["failures"][0]["seeds"] == [17, 18], report
+
+
+def wrong_words_are_named(case):
+    case.write("a.lua", "print(1)")
+    for words in (["--seeds", "0"], ["--seeds", "9..3"], ["--jobs", "0"], ["--policy", "best"],
+                  ["--order", "arrival"], ["--repeat", "3"], ["--timeout", "-1"],
+                  ["--budget", "no"], ["--stop-after", "0"]):
+        done = case.run("explore", "a.lua", *words)
+        assert done.code == 2 and words[0] in done.err and done.out == "", (words, done)
+    assert case.run("explore").code == 2
+    assert "a file" in case.run("explore", "-").err
+    assert case.run("explore", "nowhere.lua").code == 1
+
+
+def a_script_that_is_no_lua_is_said_once(case):
+    case.write("a.lua", "x = = 1")
+    done = case.run("explore", "a.lua")
+    assert done.code == 1 and done.err.count("\n") == 1 and "a.lua:1:" in done.err, done
+
+
+def quiet_says_nothing_but_failures(case):
+    case.write("a.lua", "error('x')")
+    done = case.run("explore", "-q", "a.lua", "--seeds", "2")
+    assert "explored" not in done.out and "failure 1: error" in done.out, done
+
+
+def an_interrupt_prints_what_was_found(case):
+    case.write("a.lua", 'local errand = require "errand"\n'
+               'if errand.random(2) == 1 then error("x") end\nwhile true do end')
+    process = case.start("explore", "a.lua", "--jobs", "2", "--report", "r.json")
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    done = case.end(process)
+    with open(case.path("r.json")) as file:
+        report = json.load(file)
+    assert report["interrupted"] and "ended by SIGINT" in done.err, done
+    assert "explored" in done.out, done
+    assert done.code == (1 if report["failures"] else 130), done
+
+
+def nothing_is_left_running(case):
+    case.write("a.lua", 'require "errand".command{"sleep", "4711"}')
+    done = case.run("explore", "a.lua", "--seeds", "2", "--timeout", "0.5")
+    assert "failure 1: timeout" in done.out, done
+    for entry in os.listdir("/proc"):
+        try:
+            with open("/proc/%s/cmdline" % entry, "rb") as file:
+                assert file.read() != b"sleep\x004711\x00", entry
+        except OSError:
+            pass
+
+
+if __name__ == "__main__":
+    program_case.main(globals())
