@@ -20,6 +20,8 @@ errand__manual_run_here(errand_lease *lease, errand__record *record)
         errand__hands_execute(hands, lease->block, record, (uint32_t)record->generation,
                               &lease->cells[0]);
     errand__frame_leave(&hands->frame);
+    if (__builtin_expect(hands->leaked != 0, 0))
+        errand__hands_tell(hands, lease->block);
     if (hands->here) { /* somebody else settled it meanwhile, and put it */
         hands->here = false;
         return false;
