@@ -282,9 +282,10 @@ read_command(errand__options *options, const char *word)
         errand__help_problem("there is no command '%s': to run a script, errand run %s",
                              word, word);
     else
-        errand__help_problem("there is no command '%s': use run, explore, tour, log, diff, "
-                             "help or version",
-                             word);
+        errand__help_problem(
+            "there is no command '%s': use run, explore, tour, log, diff, "
+            "help or version",
+            word);
     return false;
 }
 
