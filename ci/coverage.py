@@ -19,6 +19,22 @@ BUILD = os.path.join(ROOT, "build", "coverage")
 OBJECTS = os.path.join(BUILD, "CMakeFiles", "errand_testing.dir", "src")
 FOLDERS = ("registrar", "inbox", "dispatch", "scheduler")
 LEAST = 90.0
+# Files that came after the operations of tests/model: nothing there calls what they do.  They are
+# left out of their folder's figure, told as skipped, and fail here once they are reached.
+NOT_PLAYED = {
+    "src/dispatch/interrupt.c": "no pool that interrupts system calls",
+    "src/registrar/domain.c": "no domains",
+    "src/scheduler/choice.c": "no tapes or policies",
+    "src/scheduler/context.c": "contexts are used up at once, and never aborted",
+    "src/scheduler/enumerate.c": "no tapes or policies",
+    "src/scheduler/failure.c": "no failures that propagate, no watches",
+    "src/scheduler/policy.c": "no tapes or policies",
+    "src/scheduler/policy_text.c": "no tapes or policies",
+    "src/scheduler/select.c": "no first of several tasks",
+    "src/scheduler/stop.c": "no stop that waits for its hearers",
+    "src/scheduler/tape.c": "no tapes or policies",
+    "src/scheduler/tape_text.c": "no tapes or policies",
+}
 
 
 def files_below(folder, ending):
@@ -54,6 +70,12 @@ def count(folder):
     return lines
 
 
+def figure_of(lines):
+    reached = sum(times > 0 for times in lines.values())
+    percent = 100.0 * reached / len(lines) if lines else 0.0
+    return percent, "%d of %d lines, %.1f %%" % (reached, len(lines), percent)
+
+
 def print_missed(lines):
     for (path, number), times in sorted(lines.items()):
         if times == 0:
@@ -65,23 +87,27 @@ def main():
     subprocess.run([os.path.join(ROOT, "ci", "build.sh"), "coverage", "fuzz_ops"], check=True)
     named = [word for word in sys.argv[1:] if not word.startswith("--")]
     replay(named[0] if named else os.path.join(ROOT, "fuzz", "ops", "corpus"))
-    results, worst = [], 100.0
+    results = []
     for folder in FOLDERS:
         lines = count(folder)
-        reached = sum(times > 0 for times in lines.values())
-        percent = 100.0 * reached / len(lines) if lines else 0.0
-        worst = min(worst, percent)
-        reason = "%d of %d lines, %.1f %%" % (reached, len(lines), percent)
-        print("src/%-10s %s" % (folder, reason))
+        played = {key: times for key, times in lines.items() if key[0] not in NOT_PLAYED}
+        percent, figure = figure_of(played)
+        print("src/%-10s %s; with all files %s" % (folder, figure, figure_of(lines)[1]))
         if "--missed" in sys.argv:
             print_missed(lines)
-        results.append("%s\tcoverage\tsrc/%s\t%s\n" % (
-            "pass" if percent >= LEAST else "fail", folder,
-            "" if percent >= LEAST else reason + ", at least %g %%" % LEAST))
+        results.append(("pass", folder, "") if percent >= LEAST else
+                       ("fail", folder, "%s, at least %g %%" % (figure, LEAST)))
+        for path in sorted({path for path, _ in lines} & set(NOT_PLAYED)):
+            percent, figure = figure_of({key: times for key, times in lines.items()
+                                         if key[0] == path})
+            print("    %s %s" % (path, figure))
+            results.append(("skip", path, "%s: %s" % (NOT_PLAYED[path], figure))
+                           if percent < LEAST else
+                           ("fail", path, "it is reached: take it off NOT_PLAYED"))
     if os.environ.get("ERRAND_RESULTS"):
         with open(os.environ["ERRAND_RESULTS"], "a", encoding="utf-8") as file:
-            file.writelines(results)
-    return worst < LEAST
+            file.writelines("%s\tcoverage\t%s\t%s\n" % result for result in results)
+    return any(status == "fail" for status, _, _ in results)
 
 
 if __name__ == "__main__":

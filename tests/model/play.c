@@ -401,6 +401,7 @@ play_close_runtime(play *p, int runtime, errand_shutdown_mode mode)
     errand_report report = {0};
     size_t posted = 0;
 
+    play_close_handles(p, runtime);
     p->closing = true;
     PLAY_MODEL(p, model_closing(&p->model, runtime));
     uint64_t limit_ns = !p->judged     ? UINT64_C(10000000000)

@@ -12,6 +12,7 @@
 #include "errand/order.h"
 #include "errand/task.h"
 #include "errand/testing.h"
+#include "errand/tree.h"
 #include "model.h"
 #include "program.h"
 
@@ -87,6 +88,9 @@ typedef struct play_task {
     struct play *play;
     int index, runtime, visits, ended, drops, deferred, shields;
     errand_task *handle; /* of its first visit on */
+    int32_t why;         /* the code that it failed with, if it said one */
+    bool answered_failed;
+    errand_handle held;
     errand_task_id id;
     uint8_t plan[3];
 } play_task;
@@ -205,6 +209,7 @@ extern const errand_payload_type play_typed, play_another;
 void play_spawn(play *p, unsigned a, unsigned b, unsigned c);
 void play_nudge(play *p, unsigned a, unsigned b, unsigned c);
 void play_check_tasks(play *p, int runtime);
+void play_close_handles(play *p, int runtime);
 
 /* parts.c: what runs on the owner's thread. */
 void play_know_name(play_op *op); /* it is seen for the first time, perhaps */

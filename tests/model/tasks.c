@@ -2,6 +2,8 @@
 /* Design notes: tasks are played in inline order only, where a program is compared with itself:
  * the model does not know them.  What a task does at each visit follows from its bytes and the
  * number of the visit.  Each ends once and is dropped once, however it ends. */
+#include <stdio.h>
+#include <string.h>
 #include "play.h"
 
 static int32_t
@@ -140,6 +142,20 @@ do_little(play_task *self, errand_task *task, unsigned byte)
 }
 
 static errand_task_answer
+fail_task(play_task *self, errand_task *task, unsigned byte)
+{
+    self->answered_failed = true;
+    if (byte & 1)
+        return ERRAND_TASK_FAILED;
+    if (errand_task_fail(task, 0, "no code") != ERRAND_EINVAL ||
+        errand_task_fail(task, 1, "not the last") != ERRAND_OK ||
+        errand_task_fail(task, 1 + self->index, "task %d", self->index) != ERRAND_OK)
+        play_fail(self->play, "task %d cannot say why it fails", self->index);
+    self->why = 1 + self->index;
+    return ERRAND_TASK_FAILED;
+}
+
+static errand_task_answer
 visit(errand_task *task, void *state, const errand_task_news *news)
 {
     play_task *self = state;
@@ -169,7 +185,7 @@ visit(errand_task *task, void *state, const errand_task_news *news)
     case 5:
         return wait_answer(await_operation(self, task, byte));
     case 6:
-        return byte & 16   ? ERRAND_TASK_FAILED
+        return byte & 16   ? fail_task(self, task, byte)
                : byte & 32 ? ERRAND_TASK_WAIT /* for nothing: it fails */
                            : ERRAND_TASK_DONE;
     default:
@@ -191,6 +207,61 @@ static void
 drop(void *state)
 {
     ((play_task *)state)->drops++;
+}
+
+/* A place in the tree is used up by its task. */
+static errand_status
+spawn_in_context(play_task *self, const errand_task_spec *spec)
+{
+    errand_runtime *runtime = self->play->runtime[self->runtime];
+    errand_context above, context, copy;
+
+    if (errand_context_create(runtime, NULL, NULL, &above) != ERRAND_OK ||
+        errand_context_child(runtime, &above, "below", &context) != ERRAND_OK)
+        play_fail(self->play, "no context");
+    copy = context;
+    errand_status status = errand_context_spawn(runtime, &context, spec, &self->held);
+    if (status == ERRAND_OK &&
+        errand_context_spawn(runtime, &copy, spec, NULL) != ERRAND_ESPENT)
+        play_fail(self->play, "a context is used twice");
+    self->id = self->held.task;
+    return status;
+}
+
+/* A handle says how its task ended, and why if it failed. */
+static void
+read_handle(play *p, play_task *task)
+{
+    errand_failure failure = {.code = -1};
+    errand_handle_state state = 0;
+    char wanted[32] = "";
+
+    if (errand_handle_read(p->runtime[task->runtime], &task->held, &state, &failure) !=
+        ERRAND_OK)
+        play_fail(p, "the handle of task %d is not known", task->index);
+    if (task->why != 0)
+        snprintf(wanted, sizeof wanted, "task %d", task->index);
+    if ((state == ERRAND_HANDLE_OPEN) != (task->ended == 0) ||
+        (state == ERRAND_HANDLE_DONE && task->answered_failed) ||
+        (state == ERRAND_HANDLE_EXITED && task->why != 0 &&
+         (failure.code != task->why || strcmp(failure.message, wanted) != 0 ||
+          failure.task != task->id.task)))
+        play_fail(p, "the handle of task %d says %d, %d, '%s'", task->index, (int)state,
+                  (int)failure.code, failure.message);
+}
+
+void
+play_close_handles(play *p, int runtime)
+{
+    for (int i = 0; i < p->tasks; i++) {
+        play_task *task = &p->task[i];
+        if (task->runtime != runtime || task->held.task.task == 0)
+            continue;
+        read_handle(p, task);
+        errand_handle_close(p->runtime[runtime], &task->held);
+        if (task->held.task.task != 0)
+            play_fail(p, "a handle that is closed is not zeroed");
+    }
 }
 
 void
@@ -218,8 +289,14 @@ play_spawn(play *p, unsigned a, unsigned b, unsigned c)
                         .plan = {(uint8_t)a, (uint8_t)b, (uint8_t)c}};
     if (parent != NULL && ((a & 2) == 0 || parent->runtime != runtime))
         parent = NULL;
-    errand_status status = errand_spawn(
-        p->runtime[runtime], parent == NULL ? NULL : &parent->id, &spec, &self->id);
+    errand_status status =
+        parent == NULL && c & 8
+            ? spawn_in_context(self, &spec)
+            : errand_spawn(p->runtime[runtime], parent == NULL ? NULL : &parent->id,
+                           &spec, &self->id);
+    if (status == ERRAND_OK && self->held.task.task == 0 &&
+        errand_handle_open(p->runtime[runtime], &self->id, &self->held) != ERRAND_OK)
+        play_fail(p, "task %d has no handle", self->index);
     p->tasks += status == ERRAND_OK;
     play_said(p, "spawn", status, (uint64_t)self->index);
 }
