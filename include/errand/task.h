@@ -106,7 +106,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_task_state_read(
  *   cancelled with TIMEOUT.  Errors of errand_start besides.  out_identity may be NULL.
  * errand_task_join: until any one of the tasks has ended (at once if one has); the
  *   earliest in the list counts.  ENOMEM.
- * errand_task_park: until errand_task_wake; a wake that came before counts (once). */
+ * errand_task_park: until errand_task_wake; a wake that came before counts.  Wakes that
+ *   come before the task runs are one. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_task_yield(errand_task *task);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_task_sleep(errand_task *task, uint64_t ns);

@@ -147,8 +147,8 @@ errand_task_wake(errand_runtime *runtime, const errand_task_id *id)
         return status;
     if (task->wait == ERRAND__TASK_WAIT_PARK)
         errand__task_ready(task, ERRAND_WHY_WOKEN);
-    else
-        task->token = true;
+    else if (task->why != ERRAND_WHY_WOKEN || !errand__list_linked(&task->ready.link))
+        task->token = true; /* else it is about to run for a wake, and this is the same */
     errand__fd_news(runtime);
     return ERRAND_OK;
 }

@@ -9,7 +9,7 @@ enum { ITEMS = 6 };
 typedef struct item {
     errand__ready ready;
     unsigned number;
-    bool again;
+    unsigned again; /* so often it readies itself */
 } item;
 
 static item items[1000];
@@ -24,7 +24,7 @@ note(errand__ready *ready, void *context)
     scheduler_rig *rig = context;
 
     visited[visited_count++] = self->number;
-    if (self->again)
+    if (self->again-- > 0)
         errand__ready_append(&rig->scheduler, ready);
 }
 
@@ -60,7 +60,7 @@ what_is_readied_in_a_pass_waits_for_the_next(void **state)
 
     ready_up(rig, 3);
     for (unsigned i = 0; i < 3; i++)
-        items[i].again = true;
+        items[i].again = 19;
     for (unsigned pass = 0; pass < 20; pass++) {
         unsigned seen = 0;
 
@@ -70,8 +70,7 @@ what_is_readied_in_a_pass_waits_for_the_next(void **state)
             seen |= 1U << visited[i];
         assert_int_equal(seen, 7); /* each once */
     }
-    for (unsigned i = 0; i < 3; i++)
-        errand__list_unlink(&items[i].ready.link);
+    assert_int_equal(rig_pass(rig), 0);
 }
 
 /* D1, D2 */

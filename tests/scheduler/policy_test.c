@@ -23,7 +23,8 @@ visit(errand__ready *ready, void *context)
     item *self = ERRAND__CONTAINER(ready, item, ready);
     scheduler_rig *rig = context;
 
-    trail[trail_length++] = (char)('a' + self->number);
+    if (trail_length < TRAIL - 1)
+        trail[trail_length++] = (char)('a' + self->number);
     self->visits++;
     if (self->rounds > 0) {
         self->rounds--;
