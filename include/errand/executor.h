@@ -125,7 +125,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_executor_snapshot_read(
  * queued in a blocking pool: of the runtime's clock, none with ERRAND_TIMES_NONE), and
  * seeded orders show none.  Submit and run take no lock for it; the call takes the
  * executor's for a moment, which errand_lease_snapshot does not.
- * Thread: [any], while the lease or runtime lives.   Errors: EINVAL · EFORKED. */
+ * Thread: [any], while the lease or runtime lives, but not inside a turn of a seeded
+ * order.   Errors: EINVAL · EFORKED · EUNSUPPORTED. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_lease_ages(const errand_lease *lease, errand_executor_snapshot *out_snapshot);
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_ages(

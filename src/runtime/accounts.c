@@ -159,6 +159,8 @@ errand_lease_ages(const errand_lease *lease, errand_executor_snapshot *out_snaps
                        "lease and out_snapshot are needed");
     ERRAND_REQUIRE_ARG(lease->executor->fork_epoch == errand__fork_epoch(),
                        ERRAND_EFORKED, "the lease was made by the parent");
+    if (errand__virtual_inside())
+        return errand__virtual_refuse(__func__);
     errand__lease_ages(lease, &snapshot);
     *out_snapshot = snapshot;
     return ERRAND_OK;
@@ -174,6 +176,8 @@ errand_runtime_ages(const errand_runtime *runtime, errand_executor_snapshot *out
                        "runtime and out_snapshot are needed");
     ERRAND_REQUIRE_ARG(runtime->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the runtime was made by the parent");
+    if (errand__virtual_inside())
+        return errand__virtual_refuse(__func__);
     count = atomic_load_explicit(&runtime->lease_count,
                                  memory_order_acquire); /* Pairs: lease-count */
     for (uint32_t i = 0; i < count; i++) {

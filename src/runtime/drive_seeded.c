@@ -164,7 +164,7 @@ move_on(errand_runtime *runtime, errand__turn *turn)
 static bool
 goes_on(const errand_runtime *runtime, const errand__turn *turn)
 {
-    return turn->stop != NULL && !errand__turn_ended(turn) &&
+    return turn->stop != NULL && !errand__turn_ended(turn) && !runtime->external &&
            runtime->follow_first == 0 && runtime->later == 0 && !runtime->fd_wanted;
 }
 

@@ -16,13 +16,26 @@
  * Why:     written while there is no other thread. */
 _Atomic uint32_t errand__forks;
 
-/* Does this thread go through a turn of a seeded order (D141)? */
+/* Does this thread go through a turn of a seeded order? */
 static _Thread_local bool virtual_turn;
 
 void
 errand__virtual_enter(bool is_virtual)
 {
     virtual_turn = is_virtual;
+}
+
+errand_status
+errand__virtual_refuse(const char *function)
+{
+    return errand__misuse(ERRAND_EUNSUPPORTED, function,
+                          "its figures are real: no turn of a seeded order may see them");
+}
+
+bool
+errand__virtual_inside(void)
+{
+    return virtual_turn;
 }
 
 static void
@@ -81,8 +94,8 @@ errand_executor_snapshot_read(errand_executor *executor,
                        "an executor and a place for its snapshot are needed");
     ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
                        "the executor belongs to the parent process");
-    ERRAND_REQUIRE_ARG(!virtual_turn, ERRAND_EUNSUPPORTED,
-                       "its figures are real: no turn of a seeded order may see them");
+    if (virtual_turn)
+        return errand__virtual_refuse(__func__);
     memset(out_snapshot, 0, sizeof *out_snapshot);
     executor->ops->snapshot(executor, NULL, out_snapshot);
     return ERRAND_OK;

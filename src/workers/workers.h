@@ -113,8 +113,11 @@ struct errand__executor_ops {
 };
 void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
 void errand__executor_hold(errand_executor *executor);
-/* Real figures are refused to this thread, or not any more (D141). */
+/* Real figures are refused to this thread, which goes through a turn of a seeded order, or not any
+ * more (D141); refuse answers EUNSUPPORTED. */
 void errand__virtual_enter(bool is_virtual);
+bool errand__virtual_inside(void);
+errand_status errand__virtual_refuse(const char *function);
 void errand__executor_let(errand_executor *executor);
 
 /* errand__forks: forks between the process that loaded the library and this one (O61).

@@ -306,6 +306,10 @@ step_read_figures(errand_task *task, actor *self, const errand_task_news *news)
     (void)news;
     assert_int_equal(errand_executor_snapshot_read(self->in->executor, &figures),
                      self->number != 0 ? ERRAND_EUNSUPPORTED : ERRAND_OK);
+    assert_int_equal(errand_lease_ages(self->in->lease, &figures),
+                     self->number != 0 ? ERRAND_EUNSUPPORTED : ERRAND_OK);
+    assert_int_equal(errand_runtime_ages(self->in->runtime, &figures),
+                     self->number != 0 ? ERRAND_EUNSUPPORTED : ERRAND_OK);
     return ERRAND_TASK_DONE;
 }
 
