@@ -74,8 +74,8 @@ enum {
     ERRAND_RUNTIME_REFUSE_FOREIGN = 1,
     /* The clock moves only by errand_testing_clock; times are read from it, as if exact. */
     ERRAND_RUNTIME_TEST_CLOCK = 2,
-    /* Roots fail by the first failure below them, unless they say else (errand/tree.h). */
-    ERRAND_RUNTIME_PROPAGATE = 4
+    ERRAND_RUNTIME_PROPAGATE =
+        4 /* roots fail by the first failure below: errand/tree.h */
 };
 
 struct errand_choices; /* errand/choice.h */
@@ -111,11 +111,12 @@ typedef struct errand_runtime_config {
     const struct errand_choices *choices; /* who decides a seeded run; may be NULL */
     uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
     uint64_t deadline_ns; /* of every errand_run, on the runtime's clock; 0 = none */
+    struct errand_checkpoint *held_checkpoint; /* go on there: errand/checkpoint.h */
 } errand_runtime_config;
 
 /* errand_runtime_create: make the calling thread's runtime.  config NULL = all defaults.
  * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED ·
- *   EUNSUPPORTED (choices in arrival order). */
+ *   EUNSUPPORTED (choices in arrival order) · ESPENT (held_checkpoint). */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_runtime);
 

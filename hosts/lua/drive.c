@@ -109,6 +109,8 @@ kind_of_end(const errand__lua_run *run, errand_lua_kind kind)
     if (kind != ERRAND_LUA_OK)
         return kind;
     errand__lua_phase phase = run->root->phase;
+    if (run->first != NULL)
+        return ERRAND_LUA_SCRIPT_ERROR; /* it ended the root, or was about to */
     if (phase == ERRAND__LUA_DONE)
         return run->unheard == NULL ? ERRAND_LUA_OK : ERRAND_LUA_SCRIPT_ERROR;
     if (phase == ERRAND__LUA_FAILED)

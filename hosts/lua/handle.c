@@ -10,6 +10,7 @@ static int
 verb_spawn(lua_State *L)
 {
     errand__lua_run *run = errand__lua_run_need(L, "spawn");
+    errand__lua_tree_options(L, 1, "spawn");
     errand__lua_wait_callable(L, 1);
     if (run->current == NULL)
         errand__lua_error_raise(L, "misuse", "spawn",

@@ -67,6 +67,7 @@ typedef struct errand_lua_options {
     uint64_t grace_ns;    /* between a cancel and the abort; 0 = 1 s */
     uint64_t stop_ns;     /* real time that the closing shutdown may take; 0 = 1 s */
     uint64_t watchdog_ns; /* as in errand_runtime_config */
+    bool propagate;       /* the first task that fails ends the run */
     errand_lua_stop *held_stop;         /* NULL = cannot be interrupted */
     errand_lua_event_fn *on_completion; /* NULL = nobody */
     void *held_on_completion_arg;

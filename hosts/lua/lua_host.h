@@ -13,6 +13,7 @@
 #include <lauxlib.h>
 #include "errand/executor.h"
 #include "errand/operations.h"
+#include "errand/tree.h"
 
 #define ERRAND__LUA_TASK  "errand.task"
 #define ERRAND__LUA_ERROR "errand.error"
@@ -81,6 +82,7 @@ struct errand__lua_run {
     errand_task *visit;        /* the library's view of it */
     errand__lua_task *root;
     errand__lua_task *unheard, **unheard_end;
+    errand__lua_task *first; /* that failed, if failures propagate; it stays unheard */
     errand_lua_options options;
     uint64_t seed, start_ns;      /* start on the run's clock */
     uint64_t last_ns;             /* of the completions that were reported; run's clock */
@@ -136,6 +138,10 @@ void errand__lua_report_completion(void *arg, struct errand_completion *completi
 errand__lua_task *errand__lua_task_spawn(lua_State *L, errand__lua_run *run,
                                          const errand_task_id *parent, int arguments,
                                          const char *operation);
+/* The same, in a context, which is used up; below one that was aborted it is aborted at once. */
+errand__lua_task *errand__lua_task_spawn_in(lua_State *L, errand__lua_run *run,
+                                            errand_context *take_context, int arguments,
+                                            const char *operation);
 errand__lua_task *errand__lua_task_check(lua_State *L, int index);
 /* Pushes the userdata of a task that is anchored in a run in progress, else nil. */
 void errand__lua_task_push(lua_State *L, errand__lua_task *task);
@@ -206,6 +212,12 @@ const char *errand__lua_work_name(lua_State *L, int index, const char *operation
 /* ---- files.c, command.c: the verbs among them, up to one without a name ----------------------------------- */
 extern const errand_lua_job errand__lua_files_jobs[];
 extern const errand_lua_job errand__lua_command_jobs[];
+
+/* ---- tree.c: contexts, select, the stop ----------------------------------------------------------------- */
+extern const luaL_Reg errand__lua_tree_verbs[];
+void errand__lua_tree_open(lua_State *L);
+/* Options in place of the function that is to be spawned: raises, and says why there are none. */
+void errand__lua_tree_options(lua_State *L, int index, const char *operation);
 
 /* ---- handle.c, information.c: verbs that answer at once --------------------------------------------------- */
 extern const luaL_Reg errand__lua_handle_verbs[];

@@ -29,10 +29,12 @@ luaopen_errand(lua_State *L)
     errand__lua_error_open(L);
     errand__lua_task_open(L);
     errand__lua_run_open(L);
+    errand__lua_tree_open(L);
     luaL_newlib(L, waiting);
     luaL_setfuncs(L, errand__lua_handle_verbs, 0);
     luaL_setfuncs(L, errand__lua_information_verbs, 0);
     luaL_setfuncs(L, errand__lua_choice_verbs, 0);
+    luaL_setfuncs(L, errand__lua_tree_verbs, 0);
     add_jobs(L, errand__lua_files_jobs);
     add_jobs(L, errand__lua_command_jobs);
     lua_pushstring(L, errand_version());

@@ -70,10 +70,14 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, run_word
         options->grace_ns = seconds_of(L, name);
     } else if (strcmp(name, "watchdog") == 0) {
         options->watchdog_ns = seconds_of(L, name);
+    } else if (strcmp(name, "catch") == 0) {
+        if (!lua_isboolean(L, -1))
+            luaL_error(L, "errand.run: catch must be true or false");
+        options->propagate = !lua_toboolean(L, -1);
     } else {
         luaL_error(L,
                    "errand.run: no option is called '%s': use order, seed, workers, "
-                   "deadline, grace, watchdog, policy, tape and save_tape",
+                   "deadline, grace, watchdog, catch, policy, tape and save_tape",
                    name);
     }
 }

@@ -215,6 +215,8 @@ push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall
 {
     errand__lua_task *failed =
         run->root->phase == ERRAND__LUA_DONE ? run->unheard : run->root;
+    if (run->first != NULL)
+        failed = run->first;
     if (kind == ERRAND_LUA_STALL || kind == ERRAND_LUA_EXTERNAL) {
         lua_pushvalue(L, stall_text);
         errand__lua_error_push(L, kind == ERRAND_LUA_STALL ? "stall" : "external", "run",
@@ -230,7 +232,7 @@ push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall
         lua_pushliteral(L, "the root task was cancelled by the script");
         errand__lua_error_push(L, "cancelled", "run", "%s", lua_tostring(L, -1));
     } else {
-        errand__lua_report_failure(L, failed, failed != run->root);
+        errand__lua_report_failure(L, failed, failed != run->root && run->first == NULL);
         lua_pushnil(L);
         if (lua_checkstack(failed->co, 1) && lua_gettop(failed->co) > 0) {
             lua_pushvalue(failed->co, -1);

@@ -105,9 +105,10 @@ task_make(lua_State *L, errand__lua_run *run, int arguments)
     return task;
 }
 
-errand__lua_task *
-errand__lua_task_spawn(lua_State *L, errand__lua_run *run, const errand_task_id *parent,
-                       int arguments, const char *operation)
+/* Below parent (NULL = the root), or in a context. */
+static errand__lua_task *
+spawn(lua_State *L, errand__lua_run *run, const errand_task_id *parent,
+      errand_context *take_context, int arguments, const char *operation)
 {
     errand__lua_task *task = task_make(L, run, arguments);
     lua_rawgetp(L, LUA_REGISTRYINDEX, run);
@@ -122,8 +123,20 @@ errand__lua_task_spawn(lua_State *L, errand__lua_run *run, const errand_task_id 
         .held_on_end = task_ended,
         .held_drop = task_drop,
     };
-    errand_status status = errand_spawn(run->runtime, parent, &spec, &task->id);
+    errand_handle handle = {.task = {.task = 0}};
+    errand_status status;
+    if (parent == NULL && take_context == NULL && run->options.propagate)
+        spec.flags = ERRAND_TASK_PROPAGATE;
+    run->tasks_live++;
+    if (take_context == NULL) {
+        status = errand_spawn(run->runtime, parent, &spec, &task->id);
+    } else {
+        status = errand_context_spawn(run->runtime, take_context, &spec, &handle);
+        task->id = handle.task;
+        errand_handle_close(run->runtime, &handle);
+    }
     if (status != ERRAND_OK) {
+        run->tasks_live--;
         task->phase = ERRAND__LUA_ABORTED;
         task->dropped = true;
         unanchor(L, task);
@@ -131,8 +144,22 @@ errand__lua_task_spawn(lua_State *L, errand__lua_run *run, const errand_task_id 
             errand__lua_error_cancelled(L, run->current, run->current->reason, operation);
         errand__lua_error_status(L, status, operation);
     }
-    run->tasks_live++;
     return task;
+}
+
+errand__lua_task *
+errand__lua_task_spawn(lua_State *L, errand__lua_run *run, const errand_task_id *parent,
+                       int arguments, const char *operation)
+{
+    return spawn(L, run, parent, NULL, arguments, operation);
+}
+
+errand__lua_task *
+errand__lua_task_spawn_in(lua_State *L, errand__lua_run *run,
+                          errand_context *take_context, int arguments,
+                          const char *operation)
+{
+    return spawn(L, run, NULL, take_context, arguments, operation);
 }
 
 /* ---- a visit ------------------------------------------------------------------------------------ */
@@ -219,8 +246,8 @@ end_phase(errand_runtime *runtime, const errand__lua_task *task)
 static void
 task_ended(errand_runtime *runtime, errand_task_id id, void *state)
 {
-    (void)id;
     errand__lua_task *task = state;
+    task->id = id; /* it may end before spawn has answered */
     errand__lua_run *run = task->run;
     errand__lua_phase phase = end_phase(runtime, task);
     bool open = task->phase == ERRAND__LUA_WAITING;
@@ -233,6 +260,8 @@ task_ended(errand_runtime *runtime, errand_task_id id, void *state)
         task->unheard = true;
         *run->unheard_end = task;
         run->unheard_end = &task->unheard_next;
+        if (run->options.propagate && run->first == NULL)
+            run->first = task;
     }
     errand__lua_group_ended(task);
     if (run->quiet)
@@ -255,7 +284,7 @@ task_drop(void *state)
 void
 errand__lua_task_heard(lua_State *L, errand__lua_task *task)
 {
-    if (!task->unheard)
+    if (!task->unheard || task == task->run->first)
         return;
     errand__lua_task **link = &task->run->unheard;
     while (*link != task)

@@ -6,6 +6,7 @@
  * another thread but never has two.  A forked child is recognised by a number that the fork
  * handler steps: one load per call (O61). */
 #include <string.h>
+#include "runtime/checkpoint.h"
 #include "runtime/runtime.h"
 
 errand_status
@@ -126,16 +127,21 @@ errand_status
 errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_runtime)
 {
     errand_runtime_config chosen = {.struct_size = sizeof chosen};
+    errand_choices choices;
     const errand_allocator *allocator;
     errand_runtime *runtime;
     errand_status status;
 
     ERRAND_REQUIRE_ARG(out_runtime != NULL, ERRAND_EINVAL, "out_runtime is NULL");
     if (config != NULL) {
-        status = config_check(config);
+        ERRAND_REQUIRE_ARG(config->struct_size == sizeof *config, ERRAND_EINVAL,
+                           "config->struct_size must be sizeof(errand_runtime_config)");
+        chosen = *config;
+        status = errand__checkpoint_configure(&chosen, &choices, __func__);
+        if (status == ERRAND_OK)
+            status = config_check(&chosen);
         if (status != ERRAND_OK)
             return status;
-        chosen = *config;
     }
     fill_defaults(&chosen);
     allocator = chosen.held_allocator;
@@ -159,6 +165,12 @@ errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_
         return ERRAND_ENOMEM;
     }
     runtime_init(runtime);
+    if (chosen.held_checkpoint != NULL &&
+        errand__checkpoint_apply(runtime) != ERRAND_OK) {
+        status = errand_runtime_shutdown(&runtime, 0, ERRAND_SHUTDOWN_QUIET, NULL);
+        ERRAND_ASSERT(status == ERRAND_OK);
+        return ERRAND_ENOMEM;
+    }
     *out_runtime = runtime;
     return ERRAND_OK;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 errand_sources(
+    checkpoint.c
     deadlines.c
     domain.c
     drive.c

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: the calls of errand/tree.h; otherwise as calls_runtime.c. */
+#include "errand/checkpoint.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -176,6 +177,18 @@ call_run_root(stage *self, int broken)
 }
 
 static errand_status
+call_runtime_checkpoint(stage *self, int broken)
+{
+    errand_checkpoint *checkpoint;
+    errand_status status = errand_runtime_checkpoint(N(1, RUNTIME), N(2, &checkpoint));
+
+    if (status != ERRAND_EUNSUPPORTED)
+        return status;
+    stage_forget_misuse(self); /* as it should be: the stage is in arrival order */
+    return ERRAND_OK;
+}
+
+static errand_status
 call_tree_read(stage *self, int broken)
 {
     errand_tree tree;
@@ -224,6 +237,8 @@ const public_call tree_calls[] = {
      ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_ECLOSED},
     {"errand_run_root", call_run_root, PLACE_PLAIN, 3, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_EBUSY, ERRAND_EDEADLOCK, ERRAND_EBUSY},
+    {"errand_runtime_checkpoint", call_runtime_checkpoint, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_tree_read", call_tree_read, PLACE_PLAIN, 2, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
 };
