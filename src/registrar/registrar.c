@@ -184,11 +184,15 @@ errand__extra *
 errand__extra_take(errand__registrar *registrar)
 {
     errand__extra *extra = registrar->free_extras;
+    struct errand_waker *waker;
 
     if (extra == NULL)
         return errand__mem_alloc(NULL, sizeof *extra);
     registrar->free_extras = extra->next_free;
-    *extra = (errand__extra){.waker = extra->waker};
+    waker = extra->waker;
+    *extra =
+        errand__label_only; /* copied: compilers clear this much by a slow instruction */
+    extra->waker = waker;
     return extra;
 }
 

@@ -154,8 +154,6 @@ decode(errand_runtime *runtime, errand__record *record, errand_completion *compl
         record->decoder, record->decoder_data, completion, {.status = ERRAND_OK}};
     char text[200];
 
-    if (record->decoder == NULL)
-        return call.verdict;
     record->decoder = NULL; /* it is used up from here on, whatever becomes of the call */
     if (errand__contained(call_decoder, &call, text, sizeof text)) {
         errand__leak_count(runtime, 1);
@@ -182,6 +180,10 @@ decode_for(errand_runtime *runtime, errand__record *record, errand__resume *resu
     char text[64];
     bool kept;
 
+    if (record->decoder == NULL) {
+        resume->verdict = (errand_verdict){.status = ERRAND_OK};
+        return;
+    }
     resume->decoding = true;
     verdict = decode(runtime, record, &runtime->hand_completion);
     kept = runtime->hand_resume == resume; /* else its task was aborted, and it is gone */

@@ -15,7 +15,17 @@ errand__resume_take(errand_runtime *runtime)
     if (resume == NULL)
         return errand__mem_alloc(runtime->allocator, sizeof *resume);
     runtime->resumes_free = resume->next_free;
-    *resume = (errand__resume){.record = NULL};
+    /* All but the completion, which is most of it and counts for nothing until it is filled. */
+    resume->ready = (errand__ready){.visit = NULL};
+    resume->waiting = (errand__link){NULL, NULL};
+    resume->record = NULL;
+    resume->continuation = (errand_continuation){.resume = NULL};
+    resume->task = NULL;
+    resume->reason = ERRAND_REASON_NONE;
+    resume->completed = resume->decoding = false;
+    resume->completion.payload = (errand_payload){.data = NULL};
+    resume->verdict = (errand_verdict){.value = NULL};
+    resume->failure = NULL;
     return resume;
 }
 
