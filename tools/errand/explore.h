@@ -16,12 +16,13 @@ typedef enum errand__class {
     ERRAND__CLASS_ERROR = 1, /* of Lua */
     ERRAND__CLASS_STALL = 2,
     ERRAND__CLASS_DEADLINE = 3,
-    ERRAND__CLASS_PANIC = 4,   /* an error that a job's panic raised */
-    ERRAND__CLASS_CRASH = 5,   /* a signal ended the process */
-    ERRAND__CLASS_TIMEOUT = 6, /* it took too much real time, and was killed */
-    ERRAND__CLASS_EXIT = 7,    /* it left by os.exit with a code other than 0 */
-    ERRAND__CLASS_DIFFERS = 8, /* the same seed again gave another digest */
-    ERRAND__CLASS_REFUSED = 9  /* it could not start */
+    ERRAND__CLASS_PANIC = 4,    /* an error that a job's panic raised */
+    ERRAND__CLASS_CRASH = 5,    /* a signal ended the process */
+    ERRAND__CLASS_TIMEOUT = 6,  /* it took too much real time, and was killed */
+    ERRAND__CLASS_EXIT = 7,     /* it left by os.exit with a code other than 0 */
+    ERRAND__CLASS_DIFFERS = 8,  /* the same seed again gave another digest */
+    ERRAND__CLASS_REFUSED = 9,  /* it could not start */
+    ERRAND__CLASS_EXTERNAL = 10 /* what virtual time cannot express */
 } errand__class;
 const char *errand__class_name(errand__class class);
 
