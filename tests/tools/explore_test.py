@@ -66,6 +66,15 @@ def every_planted_bug_is_found_and_its_line_fails_again(case):
         assert first["text"].split("\n")[0] in again.err, (name, again)
 
 
+def paced_order_finds_what_inline_order_finds(case):
+    for name in ("locks", "search"):
+        found = [_explore(case, _script(name), "--seeds", "40", "--order", order)[1]["failures"]
+                 for order in ("inline", "paced")]
+        assert found[0] and [one["seeds"] for one in found[0]] == \
+            [one["seeds"] for one in found[1]], (name, found)
+        assert "--order paced" in found[1][0]["reproduce"] and found[1][0]["proven"], found
+
+
 def the_mended_programs_find_nothing_in_200_seeds(case):
     for name in BUGS:
         done = case.run("explore", _script(name), "fixed", "--seeds", "200")

@@ -112,18 +112,20 @@ start(errand__minimiser *minimiser, const errand__candidate *candidate,
 static void
 show(errand__minimiser *minimiser)
 {
-    char what[128];
-    size_t items = errand__candidate_items(minimiser->best);
-    size_t choices = errand__candidate_choices(minimiser->best);
-    if (!minimiser->meter.shown || errand__trial_now() < minimiser->meter.next_ns)
+    char text[192], items[48] = "";
+    if (!errand__meter_due(&minimiser->meter))
         return;
-    if (items > 0)
-        snprintf(what, sizeof what, "minimise %s: %zu items, %zu choices",
-                 minimiser->phase, items, choices);
-    else
-        snprintf(what, sizeof what, "minimise %s: %zu choices", minimiser->phase,
-                 choices);
-    errand__meter_show(&minimiser->meter, minimiser->runs, 0, what);
+    uint64_t now = errand__trial_now(), budget = minimiser->explore->budget_ns;
+    uint64_t begun = minimiser->end_ns - budget;
+    size_t left = errand__candidate_items(minimiser->best);
+    if (left > 0)
+        snprintf(items, sizeof items, "%zu items, ", left);
+    snprintf(text, sizeof text, "%s: %s%zu choices  %llu runs  %u of %u s",
+             minimiser->phase, items, errand__candidate_choices(minimiser->best),
+             (unsigned long long)minimiser->runs, (unsigned)((now - begun) / 1000000000U),
+             (unsigned)(budget / 1000000000U));
+    errand__meter_draw(&minimiser->meter, now - begun < budget ? now - begun : budget,
+                       budget, text);
 }
 
 /* The child's record, or what the candidate was if it could send none. */

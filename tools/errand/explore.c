@@ -193,12 +193,16 @@ take_ended(exploration *all, errand__trial *trial)
 static void
 show(exploration *all)
 {
-    char what[96] = "";
+    uint64_t total = all->explore.last - all->explore.first + 1;
+    char text[192];
+    if (!errand__meter_due(&all->meter))
+        return;
+    errand__meter_count(&all->meter, all->explored.done, total, text, sizeof text);
+    size_t used = strlen(text);
     if (all->findings.failed != 0)
-        snprintf(what, sizeof what, "%" PRIu64 " failed, %zu distinct",
+        snprintf(text + used, sizeof text - used, "  %" PRIu64 " failed, %zu distinct",
                  all->findings.failed, all->findings.count);
-    errand__meter_show(&all->meter, all->explored.done,
-                       all->explore.last - all->explore.first + 1, what);
+    errand__meter_draw(&all->meter, all->explored.done, total, text);
 }
 
 /* Begins what there is room for.  Returns how many run. */
@@ -284,6 +288,8 @@ static int
 finish(exploration *all)
 {
     errand__findings_sort(&all->findings);
+    if (all->meter.shown && all->findings.count > 0)
+        fputc('\n', stderr); /* below what was told on the way */
     prove(all);
     if (all->explore.minimise)
         minimise(all);

@@ -16,12 +16,13 @@ typedef enum errand__class {
     ERRAND__CLASS_ERROR = 1, /* of Lua */
     ERRAND__CLASS_STALL = 2,
     ERRAND__CLASS_DEADLINE = 3,
-    ERRAND__CLASS_PANIC = 4,   /* an error that a job's panic raised */
-    ERRAND__CLASS_CRASH = 5,   /* a signal ended the process */
-    ERRAND__CLASS_TIMEOUT = 6, /* it took too much real time, and was killed */
-    ERRAND__CLASS_EXIT = 7,    /* it left by os.exit with a code other than 0 */
-    ERRAND__CLASS_DIFFERS = 8, /* the same seed again gave another digest */
-    ERRAND__CLASS_REFUSED = 9  /* it could not start */
+    ERRAND__CLASS_PANIC = 4,    /* an error that a job's panic raised */
+    ERRAND__CLASS_CRASH = 5,    /* a signal ended the process */
+    ERRAND__CLASS_TIMEOUT = 6,  /* it took too much real time, and was killed */
+    ERRAND__CLASS_EXIT = 7,     /* it left by os.exit with a code other than 0 */
+    ERRAND__CLASS_DIFFERS = 8,  /* the same seed again gave another digest */
+    ERRAND__CLASS_REFUSED = 9,  /* it could not start */
+    ERRAND__CLASS_EXTERNAL = 10 /* what virtual time cannot express */
 } errand__class;
 const char *errand__class_name(errand__class class);
 
@@ -184,9 +185,14 @@ typedef struct errand__meter {
     unsigned ticks;
 } errand__meter;
 void errand__meter_init(errand__meter *meter, bool quiet);
-/* Draws now, if it is time: done of total (0 = unknown) and what else is to be said. */
-void errand__meter_show(errand__meter *meter, uint64_t done, uint64_t total,
-                        const char *what);
+/* It is time for the next picture. */
+bool errand__meter_due(const errand__meter *meter);
+/* "412 of 1000  83/s  7 s left". */
+void errand__meter_count(const errand__meter *meter, uint64_t done, uint64_t total,
+                         char *out, size_t size);
+/* Draws it, with done of total cells, and a text. */
+void errand__meter_draw(errand__meter *meter, uint64_t done, uint64_t total,
+                        const char *text);
 void errand__meter_wipe(errand__meter *meter);
 /* When the next picture is due. */
 uint64_t errand__meter_next(const errand__meter *meter);

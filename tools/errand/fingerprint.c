@@ -150,6 +150,7 @@ errand__fingerprint_in(const errand__fingerprint *wanted, const char *printed,
         [ERRAND__CLASS_DEADLINE] = ERRAND__EXIT_DEADLINE,
         [ERRAND__CLASS_PANIC] = ERRAND__EXIT_SCRIPT,
         [ERRAND__CLASS_REFUSED] = ERRAND__EXIT_REFUSED,
+        [ERRAND__CLASS_EXTERNAL] = ERRAND__EXIT_EXTERNAL,
     };
     errand__fingerprint found;
     errand__fingerprint_ended(wait_status, &found);

@@ -47,40 +47,37 @@ print_time(uint64_t seconds, char *out, size_t size)
         snprintf(out, size, "%u s", (unsigned)seconds);
 }
 
-/* "412 of 1000  83/s  7 s left", or "412  83/s". */
-static void
-print_count(const errand__meter *meter, uint64_t done, uint64_t total, char *out,
-            size_t size)
+void
+errand__meter_count(const errand__meter *meter, uint64_t done, uint64_t total, char *out,
+                    size_t size)
 {
     uint64_t elapsed = errand__trial_now() - meter->begun_ns + 1;
     double rate = (double)done * 1e9 / (double)elapsed;
-    char left[32] = "", of[32] = "";
-    if (total > 0 && done > 0 && done < total) {
+    char left[32] = "?";
+    if (done > 0)
         print_time((uint64_t)((double)(total - done) / rate) + 1, left, sizeof left);
-        strcat(left, " left");
-    }
-    if (total > 0)
-        snprintf(of, sizeof of, " of %llu", (unsigned long long)total);
-    snprintf(out, size, "%llu%s  %.*f/s  %s", (unsigned long long)done, of,
-             rate < 10 ? 1 : 0, rate, left);
+    snprintf(out, size, "%llu of %llu  %.*f/s  %s left", (unsigned long long)done,
+             (unsigned long long)total, rate < 10 ? 1 : 0, rate, left);
+}
+
+bool
+errand__meter_due(const errand__meter *meter)
+{
+    return meter->shown && errand__trial_now() >= meter->next_ns;
 }
 
 void
-errand__meter_show(errand__meter *meter, uint64_t done, uint64_t total, const char *what)
+errand__meter_draw(errand__meter *meter, uint64_t done, uint64_t total, const char *text)
 {
     enum { WIDTH = 24 };
-    char line[320], cells[WIDTH + 1], count[128];
-    uint64_t now = errand__trial_now();
-    if (!meter->shown || now < meter->next_ns)
-        return;
-    meter->next_ns = now + TICK_NS;
+    char line[320], cells[WIDTH + 1];
+    meter->next_ns = errand__trial_now() + TICK_NS;
     meter->ticks++;
     size_t filled = total == 0 ? 0 : (size_t)((double)done * WIDTH / (double)total);
     for (size_t i = 0; i < WIDTH; i++)
         cells[i] = i < filled ? '#' : i == meter->ticks / 2 % WIDTH ? ':' : '.';
     cells[WIDTH] = '\0';
-    print_count(meter, done, total, count, sizeof count);
-    int length = snprintf(line, sizeof line, "[%s] %s  %s", cells, count, what);
+    int length = snprintf(line, sizeof line, "[%s] %s", cells, text);
     size_t size =
         (size_t)length < terminal_columns() ? (size_t)length : terminal_columns() - 1;
     char out[sizeof line + 8];

@@ -37,7 +37,7 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
 {
     const errand__options *run = &explore->run;
     add(list, "--order");
-    add(list, "inline");
+    add(list, run->order == ERRAND_ORDER_PACED ? "paced" : "inline");
     if (with.tape != NULL) {
         add(list, "--tape");
         add(list, with.tape);

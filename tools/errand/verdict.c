@@ -31,6 +31,7 @@ errand__class_name(errand__class class)
         [ERRAND__CLASS_EXIT] = "exit",
         [ERRAND__CLASS_DIFFERS] = "nondeterministic",
         [ERRAND__CLASS_REFUSED] = "refused",
+        [ERRAND__CLASS_EXTERNAL] = "external",
     };
     return names[class];
 }
@@ -45,6 +46,7 @@ class_of(const errand__progress *progress, const errand_lua_result *result)
         [ERRAND_LUA_DEADLINE] = ERRAND__CLASS_DEADLINE,
         [ERRAND_LUA_STOPPED] = ERRAND__CLASS_EXIT,
         [ERRAND_LUA_REFUSED] = ERRAND__CLASS_REFUSED,
+        [ERRAND_LUA_EXTERNAL] = ERRAND__CLASS_EXTERNAL,
     };
     if (result->kind == ERRAND_LUA_SCRIPT_ERROR && progress->panic[0] != '\0' &&
         result->message != NULL && strstr(result->message, progress->panic) != NULL)
@@ -109,7 +111,7 @@ errand__verdict_read(const char *bytes, size_t size, errand__verdict *out_verdic
     if (size < sizeof head)
         return false;
     memcpy(&head, bytes, sizeof head);
-    if (head.magic != MAGIC || head.class > ERRAND__CLASS_REFUSED ||
+    if (head.magic != MAGIC || head.class > ERRAND__CLASS_EXTERNAL ||
         head.text_size > size - sizeof head ||
         head.tape_size != size - sizeof head - head.text_size)
         return false;
