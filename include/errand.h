@@ -78,7 +78,6 @@ enum {
         4 /* roots fail by the first failure below: errand/tree.h */
 };
 
-struct errand_choices; /* errand/choice.h */
 struct errand_completion;
 /* errand_completion_fn: a handler hears of each completion once, on the owner's thread,
  * as the second of those that one is delivered to:
@@ -108,7 +107,7 @@ typedef struct errand_runtime_config {
     errand_completion_fn *on_completion;
     void *held_on_completion_arg;
     errand_recorder *held_recorder; /* every step is written to a log; NULL = none */
-    const struct errand_choices *choices; /* who decides a seeded run; may be NULL */
+    const struct errand_choices *choices; /* who decides: errand/choice.h */
     uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
     uint64_t deadline_ns; /* of every errand_run, on the runtime's clock; 0 = none */
     struct errand_checkpoint *held_checkpoint; /* go on there: errand/checkpoint.h */

@@ -16,7 +16,7 @@ errand__log_get(const errand_log *log, uint64_t offset, void *out, size_t size)
 {
     size_t done = 0;
 
-    if (offset > log->size || size > log->size - offset)
+    if (offset > log->size || size > log->size - offset || size == 0)
         return false;
     if (log->fd < 0) {
         memcpy(out, log->memory + offset, size);

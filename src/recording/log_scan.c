@@ -121,7 +121,7 @@ errand__frame_read(const errand_log *log, const unsigned char *bytes,
     };
     size = (uint64_t)out_frame->count * (ERRAND__STEP_BYTES + ERRAND__PLACE_BYTES) +
            out_frame->string_bytes + out_frame->more_bytes;
-    return size == out_frame->size;
+    return size == out_frame->size && size > 0; /* no block is empty */
 }
 
 static bool

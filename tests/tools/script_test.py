@@ -55,6 +55,18 @@ def compiled_lua_is_refused(case):
             "binary")
 
 
+def without_catch_the_first_failure_ends_the_run(case):
+    # D70
+    text = ("local errand = require 'errand'\n"
+            "local t = errand.spawn(function() error('first') end)\n"
+            "pcall(errand.await, t)\nprint('went on')\n")
+    done = case.lua(text, "-q")
+    assert done.code == 0 and done.out == "went on\n", done
+    done = case.lua(text, "-q", "--no-catch")
+    _failed(done, 1, "script.lua:2: first")
+    assert done.out == "", done
+
+
 def an_error_has_file_line_and_traceback(case):
     done = case.lua("local function f()\n  error('oh no')\nend\nf()\n")
     _failed(done, 1, "script.lua:2: oh no", "traceback")

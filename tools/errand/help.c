@@ -28,6 +28,7 @@ static const char text_all[] =
     "                    printed\n"
     "  --workers N       threads for the work, 1 .. 1024\n"
     "  --deadline S      end the run after so many seconds of its clock\n"
+    "  --no-catch        end the run when the first task fails, awaited or not\n"
     "  --policy P        seeded: who runs next: shuffle (the default), fifo, pick, "
     "pct:DEPTH,\n"
     "                    delay:DEPTH, starve:DEPTH, each with :STEPS of a run, or "

@@ -15,6 +15,7 @@ enum {
     OPTION_SEED,
     OPTION_WORKERS,
     OPTION_DEADLINE,
+    OPTION_NO_CATCH,
     OPTION_TRACE,
     OPTION_POLICY,
     OPTION_TAPE,
@@ -34,6 +35,7 @@ static const struct option table[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"deadline", required_argument, NULL, OPTION_DEADLINE},
+    {"no-catch", no_argument, NULL, OPTION_NO_CATCH},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"policy", required_argument, NULL, OPTION_POLICY},
     {"tape", required_argument, NULL, OPTION_TAPE},
@@ -219,6 +221,9 @@ take_option(option_state *state, int option)
         return errand__options_workers(options, optarg);
     case OPTION_DEADLINE:
         return errand__options_seconds("deadline", optarg, &options->deadline_ns);
+    case OPTION_NO_CATCH:
+        options->no_catch = true;
+        break;
     case OPTION_TRACE:
         options->trace_path = optarg;
         break;

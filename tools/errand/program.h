@@ -48,6 +48,7 @@ typedef struct errand__options {
     uint64_t seed;
     uint32_t workers;     /* 0 = the host's default */
     uint64_t deadline_ns; /* 0 = none */
+    bool no_catch;        /* the first failure of a task ends the run */
     const char *trace_path;
     const char *policy, *tape_path, *save_tape_path; /* NULL = not given */
     const char *record_path;

@@ -73,6 +73,7 @@ fill_lua_options(run_state *state)
                              : errand__tape_file_choices(&state->tape, state->lua.seed);
     state->lua.workers = options->workers;
     state->lua.deadline_ns = options->deadline_ns;
+    state->lua.propagate = options->no_catch;
     state->lua.held_stop = errand__signals_install();
     state->lua.on_completion = errand__progress_event;
     state->lua.held_on_completion_arg = &state->progress;
