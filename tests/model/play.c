@@ -366,6 +366,8 @@ play_open_runtime(play *p, int runtime)
         (p->posts &&
          errand_inbox_open(p->runtime[runtime], &p->inbox[runtime]) != ERRAND_OK))
         play_fail(p, "no runtime");
+    if (!p->judged && errand_trace(p->runtime[runtime], play_step_taken, p) != ERRAND_OK)
+        play_fail(p, "no trace");
     p->runtime_id[runtime] = errand_runtime_id(p->runtime[runtime]);
     p->operations[runtime] = 0;
     if (numbers < 16) { /* one counter is near its end, or near where its low half is 0 */

@@ -210,6 +210,7 @@ void play_spawn(play *p, unsigned a, unsigned b, unsigned c);
 void play_nudge(play *p, unsigned a, unsigned b, unsigned c);
 void play_check_tasks(play *p, int runtime);
 void play_close_handles(play *p, int runtime);
+void play_step_taken(void *arg, const errand_step *step);
 
 /* parts.c: what runs on the owner's thread. */
 void play_know_name(play_op *op); /* it is seen for the first time, perhaps */

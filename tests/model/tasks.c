@@ -250,6 +250,17 @@ read_handle(play *p, play_task *task)
                   (int)failure.code, failure.message);
 }
 
+/* Two runs take the same steps: they are part of the log. */
+void
+play_step_taken(void *arg, const errand_step *step)
+{
+    const char *name = errand_step_name(step->kind);
+
+    if (strcmp(name, "unknown") == 0)
+        play_fail(arg, "a step of kind %d has no name", (int)step->kind);
+    play_event(arg, name, (int)step->detail, step->time_ns);
+}
+
 void
 play_close_handles(play *p, int runtime)
 {
