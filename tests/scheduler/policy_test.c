@@ -216,7 +216,7 @@ pick_takes_each_of_those_ready_as_often(void **state)
     assert_true(square < 18.5);
 }
 
-/* D4 */
+/* D4, D145 */
 static void
 a_single_ready_item_is_picked_without_a_draw(void **state)
 {
