@@ -29,20 +29,43 @@ hear(void *arg, const errand_step *step, const unsigned char *bytes, uint64_t la
     errand__recorder_step(runtime->config.held_recorder, &heard);
 }
 
+/* "pct:3", "shuffle, from a tape" */
+static void
+write_policy(const errand_choices *given, char *out, size_t size)
+{
+    static const char *const from[] = {
+        [ERRAND_PROVIDER_SEED] = "",
+        [ERRAND_PROVIDER_TAPE] = ", from a tape",
+        [ERRAND_PROVIDER_BYTES] = ", from bytes",
+        [ERRAND_PROVIDER_ENUMERATE] = ", enumerated",
+    };
+    errand_choices choices = ERRAND_CHOICES_INIT;
+    char text[96];
+
+    if (given->struct_size != 0)
+        choices = *given;
+    (void)errand_choices_print(&choices, text, sizeof text);
+    errand__text_format(out, size, "%s%s", text, from[choices.provider]);
+}
+
 void
 errand__record_begin(errand_runtime *runtime)
 {
     const errand_runtime_config *config = &runtime->config;
+    char policy[128] = "arrival";
     const errand_log_header header = {
         .version = errand_version(),
         .order = config->order,
         .seed = config->seed,
         .start_ns = config->start_ns,
-        .policy_text = "shuffle",
+        .policy = (uint32_t)runtime->scheduler.policy.kind,
+        .policy_text = policy,
     };
 
     if (config->held_recorder == NULL)
         return;
+    if (errand__seeded(runtime))
+        write_policy(&runtime->scheduler.chooser.given, policy, sizeof policy);
     errand__recorder_begin(config->held_recorder, &header, &runtime->owner);
     runtime->scheduler.audit.record = hear;
     runtime->scheduler.audit.record_arg = runtime;
@@ -166,7 +189,7 @@ void
 errand__record_end(errand_runtime *runtime, bool clean)
 {
     const errand_log_end end = {
-        .digest = runtime->scheduler.audit.mix,
+        .digest = errand__audit_digest(&runtime->scheduler.audit),
         .time_ns = runtime->scheduler.now,
         .run = runtime->run_status,
         .clean = clean,

@@ -131,6 +131,23 @@ arrival_order_traces_but_has_no_digest(void **state)
 }
 
 static void
+a_step_changes_every_digest_that_follows(void **state)
+{
+    /* D41: also where the later steps are the same. */
+    scheduler_rig *rig = *state;
+    uint64_t digests[2];
+
+    for (uint64_t run = 0; run < 2; run++) {
+        rig_restart(rig, ERRAND_ORDER_INLINE, 1);
+        errand__audit_step(&rig->scheduler, ERRAND_STEP_NOTE, 0, 0, run, NULL);
+        for (unsigned i = 0; i < 10; i++)
+            errand__audit_step(&rig->scheduler, ERRAND_STEP_NOTE, 0, 0, 9, "same");
+        digests[run] = rig->scheduler.audit.mix;
+    }
+    assert_int_not_equal(digests[0], digests[1]);
+}
+
+static void
 a_label_is_no_part_of_what_stands_beside_it(void **state)
 {
     /* D42: ("a", "bc") and ("ab", "c"), also where the bytes could be read as one. */
@@ -168,6 +185,8 @@ main(void)
         cmocka_unit_test_setup_teardown(kind_label_and_place_count_too, rig_setup_inline,
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(a_label_is_no_part_of_what_stands_beside_it,
+                                        rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_step_changes_every_digest_that_follows,
                                         rig_setup_inline, rig_teardown),
         cmocka_unit_test(every_kind_of_step_has_a_name_of_its_own),
         cmocka_unit_test_setup_teardown(trace_hears_each_step_and_changes_no_digest,

@@ -19,14 +19,6 @@ is_whole(const errand_log_end *end)
     return end->state == ERRAND_LOG_ENDED;
 }
 
-static const char *
-order_word(errand_order order)
-{
-    return order == ERRAND_ORDER_ARRIVAL  ? "arrival"
-           : order == ERRAND_ORDER_INLINE ? "inline"
-                                          : "another";
-}
-
 typedef struct header_line {
     const char *name;
     char texts[2][160];
@@ -53,7 +45,7 @@ compare_headers(const errand__diff *diff, header_line *lines)
             else if (i == 2)
                 snprintf(out, size, "%016" PRIx64 " %s", h->config, h->config_text);
             else if (i == 3)
-                snprintf(out, size, "%s", order_word(h->order));
+                snprintf(out, size, "%s", errand__log_order(h->order));
             else if (i == 4)
                 snprintf(out, size, "%" PRIu64, h->seed);
             else

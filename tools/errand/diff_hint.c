@@ -238,7 +238,14 @@ say_events(errand__diff *diff)
     const errand_log_step *log_a = &diff->steps[0][0].at, *log_b = &diff->steps[1][0].at;
     const errand_step *a = &log_a->step, *b = &log_b->step;
     bool one_runs = (a->kind == ERRAND_STEP_TASK) != (b->kind == ERRAND_STEP_TASK);
-    if (look_like(log_a, log_b, is_address) || name_addresses(log_a, log_b))
+    if (errand__diff_same(a, b, false) && a->time_ns == b->time_ns &&
+        a->context == b->context && a->chosen != b->chosen)
+        say(diff, "choice",
+            "something else was chosen before this step, by seed, policy or tape; "
+            "nothing "
+            "else shows it yet",
+            "look at what the running task did: one choice more, or one less");
+    else if (look_like(log_a, log_b, is_address) || name_addresses(log_a, log_b))
         say(diff, "address",
             "a value looks like an address: where something lies in "
             "memory "

@@ -125,6 +125,7 @@ static const char text_diff[] =
     "  draw         another random number\n"
     "  value        the program noted another value of its own\n"
     "  extra        B has an event more     missing  B has one less\n"
+    "  choice       another choice of seed, policy or tape, which no event shows yet\n"
     "  other-event  another event           seed     other seed, order or policy\n"
     "  build        another script, errand or arguments\n"
     "--json prints one object: answer, step, hint, cause, mend, a, b, common, headers.\n"

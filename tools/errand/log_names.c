@@ -120,6 +120,10 @@ errand__names_path(const errand__names *names, uint64_t key, char *out, size_t s
     char text[512];
     size_t at = sizeof text - 1, depth = 0;
     text[at] = '\0';
+    if (key == 0) {
+        snprintf(out, size, "runtime");
+        return;
+    }
     for (;;) {
         const errand__name *name = find(names, key);
         size_t length;

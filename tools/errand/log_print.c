@@ -6,8 +6,8 @@
 static void
 print_header(const errand_log_header *header)
 {
-    printf("# errand %s, order %s, seed %" PRIu64 ", %s\n", header->version,
-           header->order == ERRAND_ORDER_ARRIVAL ? "arrival" : "seeded", header->seed,
+    printf("# errand %s, order %s, policy %s, seed %" PRIu64 ", %s\n", header->version,
+           errand__log_order(header->order), header->policy_text, header->seed,
            header->payloads == ERRAND_RECORD_PAYLOADS ? "with payloads"
                                                       : "digests of payloads");
     if (header->build_text[0] != '\0' || header->config_text[0] != '\0') {

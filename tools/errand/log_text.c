@@ -21,6 +21,15 @@ errand__log_open_named(const char *path, errand_log **out_log)
     return false;
 }
 
+const char *
+errand__log_order(errand_order order)
+{
+    return order == ERRAND_ORDER_ARRIVAL  ? "arrival"
+           : order == ERRAND_ORDER_INLINE ? "inline"
+           : order == ERRAND_ORDER_PACED  ? "paced"
+                                          : "another";
+}
+
 void
 errand__log_time(uint64_t ns, char *out, size_t size)
 {
@@ -59,6 +68,7 @@ why_word(uint32_t why)
         [ERRAND_WHY_JOINED] = "joined",
         [ERRAND_WHY_WOKEN] = "was woken",
         [ERRAND_WHY_CANCELLED] = "was cancelled",
+        [ERRAND_WHY_STOPPED] = "a stop was asked for",
     };
     return WORD(why, words);
 }
@@ -138,7 +148,7 @@ static bool
 has_who(errand_step_kind kind)
 {
     return kind != ERRAND_STEP_TIME && kind != ERRAND_STEP_NOTE &&
-           kind != ERRAND_STEP_COMMAND;
+           kind != ERRAND_STEP_COMMAND && kind != ERRAND_STEP_STOP;
 }
 
 void

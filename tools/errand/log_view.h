@@ -29,6 +29,7 @@ void errand__names_path(const errand__names *names, uint64_t key, char *out, siz
 void errand__names_fini(errand__names *names);
 
 /* ---- log_text.c: a step as text ------------------------------------------------------------------- */
+const char *errand__log_order(errand_order order);
 /* 1.402 ms */
 void errand__log_time(uint64_t ns, char *out, size_t size);
 /* One line without its end: step, time, kind, who, what. */
