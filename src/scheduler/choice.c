@@ -102,6 +102,33 @@ errand__choose(errand__scheduler *scheduler, errand_site site, uint64_t key,
     return value;
 }
 
+/* Below 2^32 the high half of a draw is what errand__random_below answers: nothing is drawn again,
+ * because 2^64 is a multiple.  Every operation comes by here. */
+errand__operation_choices
+errand__choose_operation(errand__scheduler *scheduler, uint64_t key)
+{
+    const uint64_t n = UINT64_C(1) << 32, seed = scheduler->seed;
+    errand__audit *audit = &scheduler->audit;
+    errand__operation_choices made;
+
+    if (!scheduler->chooser.plain || !audit->seeded) {
+        made.latency = errand__choose(scheduler, ERRAND_SITE_LATENCY, key, 0, n);
+        made.begin = errand__choose(scheduler, ERRAND_SITE_BEGIN, key, 0, n);
+        made.tie = errand__choose(scheduler, ERRAND_SITE_TIE, key, 0, n);
+        made.fate = errand__choose(scheduler, ERRAND_SITE_FATE, key, 0, 0);
+        return made;
+    }
+    made.latency = errand__random_draw(seed, ERRAND__STREAM_LATENCY, key, 0) >> 32;
+    made.begin = errand__random_draw(seed, ERRAND__STREAM_BEGIN, key, 0) >> 32;
+    made.tie = errand__random_draw(seed, ERRAND__STREAM_TIE, key, 0) >> 32;
+    made.fate = errand__random_draw(seed, ERRAND__STREAM_FATE, key, 0);
+    fold(audit, ERRAND_SITE_LATENCY, made.latency);
+    fold(audit, ERRAND_SITE_BEGIN, made.begin);
+    fold(audit, ERRAND_SITE_TIE, made.tie);
+    fold(audit, ERRAND_SITE_FATE, made.fate);
+    return made;
+}
+
 /* Each site has a stream of its own. */
 static uint64_t
 from_seed(const errand__scheduler *scheduler, const errand_choice *asked)

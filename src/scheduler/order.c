@@ -64,18 +64,17 @@ void
 errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t key,
                    uint32_t kind)
 {
-    uint64_t now = scheduler->now, latency, fraction;
+    const errand__operation_choices chosen = errand__choose_operation(scheduler, key);
+    uint64_t now = scheduler->now, latency;
 
-    latency = draw_latency(errand__choose(scheduler, ERRAND_SITE_LATENCY, key, 0, TWO_32),
-                           errand__latency_of(scheduler, kind));
+    latency = draw_latency(chosen.latency, errand__latency_of(scheduler, kind));
     if (latency > UINT64_MAX - 1 - now) /* at the end of time it is due just before it */
         latency = UINT64_MAX - 1 - now;
     extra->key = key;
-    fraction = errand__choose(scheduler, ERRAND_SITE_BEGIN, key, 0, TWO_32);
-    extra->begin = now + fraction_of(latency + 1, fraction);
+    extra->begin = now + fraction_of(latency + 1, chosen.begin);
     extra->due = now + latency;
-    extra->tie = errand__choose(scheduler, ERRAND_SITE_TIE, key, 0, TWO_32);
-    extra->fate = errand__choose(scheduler, ERRAND_SITE_FATE, key, 0, 0);
+    extra->tie = chosen.tie;
+    extra->fate = chosen.fate;
     if (extra->domain != NULL)
         follow_domain(extra);
     extra->due_entry.major = extra->due;

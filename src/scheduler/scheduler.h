@@ -72,6 +72,13 @@ void errand__chooser_init(errand__scheduler *scheduler, const errand_choices *ch
 /* The one seam: one of 0 .. n - 1, n = 0 meaning 2^64.  Nothing else draws. */
 uint64_t errand__choose(errand__scheduler *scheduler, errand_site site, uint64_t key,
                         uint64_t ordinal, uint64_t n);
+/* The four choices of an operation, as errand__choose would make them one by one. */
+typedef struct errand__operation_choices {
+    uint64_t latency, begin, tie; /* of 2^32 */
+    uint64_t fate;                /* of 2^64 */
+} errand__operation_choices;
+errand__operation_choices errand__choose_operation(errand__scheduler *scheduler,
+                                                   uint64_t key);
 /* tape.c: the choice's value, if the tape has it; put what was chosen, or count it as lost. */
 bool errand__tape_ask(errand_tape *tape, const errand_choice *asked, uint64_t *out_value);
 void errand__tape_record(errand_tape *tape, const errand_choice *choice);
