@@ -144,7 +144,9 @@ def two_runs_that_differ_are_named_with_their_logs(case):
     failure = report["failures"][0]
     assert os.path.exists(case.path(failure["log_a"])), failure
     assert os.path.exists(case.path(failure["log_b"])), failure
-    assert failure["log_a"] in done.out, done
+    assert "  errand diff %s %s\n" % (failure["log_a"], failure["log_b"]) in done.out, done
+    told = case.run("diff", failure["log_a"], failure["log_b"])
+    assert told.code == 1 and told.out != "", told
     assert len([name for name in os.listdir(case.folder) if "seed" in name]) == 2
     done, report = _lua(case, "errand.sleep(errand.random())", "--seeds", "4", "--repeat", "2")
     assert done.code == 0, done

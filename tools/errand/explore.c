@@ -138,13 +138,13 @@ start_next(exploration *all, errand__trial *trial)
 
 /* The run of a seed may have found something. */
 static errand__finding *
-add_failed(exploration *all, errand__trial *trial, bool *out_new)
+add_failed(exploration *all, errand__trial *trial)
 {
     errand__finding *finding = NULL;
-    *out_new = false;
+    bool first = false;
     if (trial->fingerprint.class != ERRAND__CLASS_GOOD)
-        finding = errand__findings_add(&all->findings, trial, out_new);
-    if (*out_new)
+        finding = errand__findings_add(&all->findings, trial, &first);
+    if (first)
         tell_new(all, trial->options.seed, &trial->fingerprint);
     return finding;
 }
@@ -154,33 +154,37 @@ static bool
 take_repeated(exploration *all, errand__trial *trial)
 {
     errand__repeat *repeat = &all->repeats[trial - all->trials];
-    bool new = false;
+    bool keep = false;
     if (repeat->words == NULL) {
         bool sent = trial->verdict.sent;
-        add_failed(all, trial, &new);
+        add_failed(all, trial);
         if (sent && errand__repeat_again(&all->explore, trial, repeat))
             return true;
         errand__repeat_fini(repeat, false);
         return false;
     }
     if (errand__repeat_differs(trial, repeat)) {
-        errand__finding *finding = add_failed(all, trial, &new);
-        for (int i = 0; i < 2 && new &&finding != NULL; i++)
+        errand__finding *finding = add_failed(all, trial);
+        keep = finding != NULL && finding->seed == trial->options.seed;
+        for (int i = 0; i < 2 && keep; i++) {
+            if (finding->logs[i] != NULL)
+                unlink(finding->logs[i]); /* of a greater seed */
+            free(finding->logs[i]);
             finding->logs[i] = strdup(repeat->logs[i]);
+        }
     }
-    errand__repeat_fini(repeat, new);
+    errand__repeat_fini(repeat, keep);
     return false;
 }
 
 static void
 take_ended(exploration *all, errand__trial *trial)
 {
-    bool new;
     if (all->explore.repeat > 1) {
         if (take_repeated(all, trial))
             return;
     } else {
-        add_failed(all, trial, &new);
+        add_failed(all, trial);
     }
     all->explored.done++;
     if (trial->timed_out || trial->fingerprint.class == ERRAND__CLASS_CRASH)

@@ -144,8 +144,8 @@ void errand__findings_fini(errand__findings *findings);
 
 /* ---- reproduce.c: the command line that shows a failure again -------------------------------------------- */
 typedef struct errand__reproduce {
-    const char *tape;  /* instead of the seed; or NULL */
-    const char *trace; /* write one; or NULL */
+    const char *tape;   /* instead of the seed; or NULL */
+    const char *record; /* write the log of the run; or NULL */
 } errand__reproduce;
 /* The words of `errand run ...`; NULL without memory.  Freed by one free(). */
 char **errand__reproduce_words(const errand__explore *explore, uint64_t seed,

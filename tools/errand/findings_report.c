@@ -93,7 +93,7 @@ print_finding(const errand__explore *explore, const errand__finding *finding,
         printf("  (this line did not fail again: something besides the seed takes part; "
                "--repeat 2 tells more)\n");
     if (finding->logs[0] != NULL && finding->logs[1] != NULL)
-        printf("  diff %s %s\n", finding->logs[0], finding->logs[1]);
+        printf("  errand diff %s %s\n", finding->logs[0], finding->logs[1]);
     if (finding->minimised != NULL)
         print_minimised(explore, finding);
 }

@@ -3,7 +3,8 @@
  *
  * Design notes.  The second run is the reproduce line in a new process, with other addresses and
  * other hash seeds than the first, which was forked: what hangs on them shows.  Both leave a
- * log; equal ones are removed at once, and of unequal ones the first pair is kept. */
+ * log; equal ones are removed at once, and of unequal ones those of the smallest
+ * seed are kept. */
 #include "explore.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ make_path(const errand__explore *explore, uint64_t seed, char which, char *path)
 {
     char name[300];
     errand__keep_name(explore, seed, name, sizeof name);
-    snprintf(path, ERRAND__PATH_SIZE, "%s-%c.trace", name, which);
+    snprintf(path, ERRAND__PATH_SIZE, "%s-%c.log", name, which);
 }
 
 void
@@ -24,7 +25,7 @@ errand__repeat_first(const errand__explore *explore, errand__trial *trial,
     memset(repeat, 0, sizeof *repeat);
     make_path(explore, trial->options.seed, 'a', repeat->logs[0]);
     make_path(explore, trial->options.seed, 'b', repeat->logs[1]);
-    trial->options.trace_path = repeat->logs[0];
+    trial->options.record_path = repeat->logs[0];
 }
 
 bool
@@ -40,7 +41,7 @@ errand__repeat_again(const errand__explore *explore, errand__trial *trial,
     trial->choices = choices;
     trial->timeout_ns = explore->timeout_ns;
     repeat->words = errand__reproduce_words(
-        explore, seed, &choices, (errand__reproduce){.trace = repeat->logs[1]});
+        explore, seed, &choices, (errand__reproduce){.record = repeat->logs[1]});
     trial->words = repeat->words;
     if (trial->words != NULL && errand__trial_start(trial))
         return true;

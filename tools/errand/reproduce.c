@@ -49,9 +49,9 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
     errand_choices_print(choices, policy, sizeof policy);
     add(list, "--policy");
     add_made(list, "%s", policy);
-    if (with.trace != NULL) {
-        add(list, "--trace");
-        add(list, with.trace);
+    if (with.record != NULL) {
+        add(list, "--record");
+        add(list, with.record);
     }
     if (run->workers != 0) {
         add(list, "--workers");

@@ -167,7 +167,7 @@ errand__run_script(const errand__options *options)
     /* Their paths count from where the program was started. */
     if (!errand__trace_file_init(&state.trace, options->trace_path) ||
         !errand__tape_file_init(&state.tape, options) ||
-        !errand__recording_init(&state.recording, options, &script))
+        !errand__recording_init(&state.recording, options, state.script))
         goto out;
     if (options->tree != NULL && chdir(options->tree) != 0) {
         errand__help_problem("--tree %s: %s: give a folder", options->tree,
