@@ -95,6 +95,26 @@ timer_registered_in_a_turn_waits_for_the_next(void **state)
     assert_int_equal(fired[0], 1);
 }
 
+/* D148 */
+static void
+sleep_holds_one_timer_however_often_its_task_is_looked_at(void **state)
+{
+    scheduler_rig *rig = *state;
+    rig_script script = {.letters = "ss"};
+    errand_task *task = rig_spawn(rig, NULL, "sleeper", &script);
+
+    for (uint64_t round = 0; round < 3; round++) {
+        rig_pass(rig);
+        assert_int_equal(rig->scheduler.timers.count, 1);
+        task->token = true; /* a wake that is for no sleep */
+        rig_pass(rig);
+        assert_int_equal(rig->scheduler.timers.count, 1);
+        assert_int_equal(script.visits, round + 1);
+        rig_time(rig, (round + 1) * 1000);
+        assert_int_equal(rig->scheduler.timers.count, 0);
+    }
+}
+
 int
 main(void)
 {
@@ -105,6 +125,9 @@ main(void)
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(timer_at_the_largest_time_counts_as_none,
                                         rig_setup_inline, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            sleep_holds_one_timer_however_often_its_task_is_looked_at, rig_setup_inline,
+            rig_teardown),
         cmocka_unit_test_setup_teardown(timer_registered_in_a_turn_waits_for_the_next,
                                         rig_setup_inline, rig_teardown),
     };
