@@ -10,7 +10,8 @@ import tree
 C = "/* SPDX-License-Identifier: MIT */\n"
 HEAD = C + "/* a: what this is for. */\n"
 ROWS = "".join("| %s | A sentence. | open |\n" % n for n in
-               ["O%d" % n for n in range(1, 81)] + ["D20", "D21", "D22", "D23", "D24", "D144"])
+               ["O%d" % n for n in range(1, 81)] + ["D%d" % n for n in
+                                                    (20, 21, 22, 23, 24, *range(140, 145))])
 BLOCK = ("/* word: its use.  Writers: one.  Readers: all.  Order: release.  Pairs: a-word.\n"
          " * Why: x. */\n")
 ERRORS = (HEAD + "/* errand_do: x.  Thread: [any].  Errors: EINVAL · EBUSY. */\n"

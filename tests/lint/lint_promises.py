@@ -8,7 +8,8 @@ import collections
 import re
 import tree
 
-EXPECTED = ["O%d" % n for n in range(1, 81)] + ["D20", "D21", "D22", "D23", "D24", "D144"]
+EXPECTED = (["O%d" % n for n in range(1, 81)] +
+            ["D%d" % n for n in (20, 21, 22, 23, 24, *range(140, 145))])
 CITED = re.compile(r"(?<![\w-])[OD]\d{1,3}\b")
 PAGE = "docs/promises.md"
 
