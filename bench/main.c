@@ -19,6 +19,7 @@ static const struct {
     {"allocations", bench_case_allocations},
     {"idle", bench_case_idle},
     {"inline", bench_case_inline},
+    {"paced", bench_case_paced},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -32,9 +32,10 @@ typedef struct bench_run {
 /* What a peer is opened for. */
 typedef struct bench_plan {
     uint32_t workers;
-    uint32_t in_flight; /* operations, each with a slot */
-    bool cancels;       /* some will be cancelled */
-    bool exact;         /* errand: decoder, name and exact times, as a host may ask for */
+    uint32_t in_flight;   /* operations, each with a slot */
+    bool cancels;         /* some will be cancelled */
+    bool paced, in_order; /* errand: in virtual order; all operations take 1 ns of it */
+    bool exact; /* errand: decoder, name and exact times, as a host may ask for */
 } bench_plan;
 
 /* A function that answers false has written run->fault.text. */

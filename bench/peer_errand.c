@@ -6,6 +6,7 @@
 
 #include "errand.h"
 #include "errand/executor.h"
+#include "errand/order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,10 +62,11 @@ world_second(void *first, const bench_plan *plan)
     bench_slot *slots = calloc(plan->in_flight, sizeof *slots);
     if (world == NULL || slots == NULL)
         return NULL; /* the process ends */
-    errand_runtime_config config = {.struct_size = sizeof config,
-                                    .operations_max = plan->in_flight + SPARE,
-                                    .times = plan->exact ? ERRAND_TIMES_EXACT
-                                                         : ERRAND_TIMES_COARSE};
+    errand_runtime_config config = {
+        .struct_size = sizeof config,
+        .operations_max = plan->in_flight + SPARE,
+        .order = plan->paced ? ERRAND_ORDER_PACED : ERRAND_ORDER_ARRIVAL,
+        .times = plan->exact ? ERRAND_TIMES_EXACT : ERRAND_TIMES_COARSE};
     errand_blocking_config pool = {.struct_size = sizeof pool,
                                    .workers_min = plan->workers,
                                    .workers_max = plan->workers};
@@ -76,6 +78,8 @@ world_second(void *first, const bench_plan *plan)
         return NULL;
     if (errand_attach(world->runtime, world->executor, plan->in_flight + SPARE,
                       &world->lease) != ERRAND_OK)
+        return NULL;
+    if (plan->in_order && errand_order_latency(world->runtime, KIND, 1) != ERRAND_OK)
         return NULL;
     world->spec = (errand_spec){.struct_size = sizeof(errand_spec),
                                 .kind = KIND,

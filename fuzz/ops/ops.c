@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: find calls after which the library and the model disagree.  Method: the input is a program
- * (tests/model/program.h); the highest bit of its fourth byte asks for inline order, where a
+ * (tests/model/program.h); the highest bit of its fourth byte asks for a seeded order, where a
  * program is run twice and must do the same. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -157,7 +157,7 @@ errand_drain(errand_runtime *runtime, size_t budget, errand_completion_fn *fn, v
         while (count < budget &&
                errand__due_next(runtime, runtime->scheduler.now, fn, arg))
             count++;
-    errand__flush_all(runtime);
+    errand__flush_many(runtime);
     if (runtime->fd_wanted)
         errand__fd_update(runtime);
     runtime->draining = false;

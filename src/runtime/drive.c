@@ -140,7 +140,7 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
         errand__turn_seeded(runtime, turn);
     else
         rotate(runtime, turn);
-    errand__flush_all(runtime);
+    errand__flush_many(runtime);
     errand__virtual_enter(false);
     runtime->driving = false;
     conclude(runtime, turn);

@@ -7,6 +7,9 @@
  * nothing that a program can see looks there.  At its due it is waited for, and nothing else is
  * told meanwhile; so the order of delivery is that of the due heap, whoever was faster.
  *
+ * Workers that sleep are woken for several at once: whoever waits for a due one wakes them first, so
+ * it is only speed that hangs on when.
+ *
  * There is a slot for each completion (its record), so one that is due can always be put, however
  * many others have arrived. */
 #include "runtime/runtime.h"
@@ -27,8 +30,9 @@ errand__paced_begin(errand_runtime *runtime)
             errand__domain_begin(runtime, record);
         else
             errand__hand_over(runtime, record);
+        runtime->unflushed_count++;
     }
-    errand__flush_all(runtime);
+    errand__flush_many(runtime);
 }
 
 /* May the program not hear of this node yet? */

@@ -64,10 +64,11 @@ struct errand_runtime {
      * wrote must be there for the other. */
     _Atomic uintptr_t owner;
     /* Owner thread only. */
-    bool closed, closing;   /* closing: nothing new is admitted */
-    uint64_t stop_ns;       /* while closing: its deadline, CLOCK_MONOTONIC */
-    bool draining, driving; /* in progress: EBUSY; left by a longjmp: until unwound */
-    bool unflushed;         /* a lease has submits whose flush was put off */
+    bool closed, closing;     /* closing: nothing new is admitted */
+    uint64_t stop_ns;         /* while closing: its deadline, CLOCK_MONOTONIC */
+    bool draining, driving;   /* in progress: EBUSY; left by a longjmp: until unwound */
+    bool unflushed;           /* a lease has submits whose flush was put off */
+    uint32_t unflushed_count; /* paced: how many at most */
     bool fd_wanted;
     errand__registrar registrar;
     errand__scheduler scheduler;
@@ -222,6 +223,8 @@ errand_status errand__refusal_tell(errand_status status, const char *function);
  * all of them together (flush_all; before a wait inside one too). */
 void errand__flush(errand_lease *lease);
 void errand__flush_all(errand_runtime *runtime);
+/* The same at the end of a drain, a turn or a move of time: in paced order not for a few. */
+void errand__flush_many(errand_runtime *runtime);
 
 /* names.c */
 bool errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec);

@@ -12,6 +12,8 @@
 #define CLOCK_AGE_NS                                                                     \
     UINT64_C(1000000) /* how old the clock reading of submissions may be */
 
+#define FLUSH_MANY 16 /* paced: so many may be handed over before sleepers are woken */
+
 #define CLOCK_SHARED    15 /* submissions in a drain that may share one reading */
 #define CLOCK_SHARED_NS UINT64_C(50000)
 
@@ -231,6 +233,7 @@ errand__flush_all(errand_runtime *runtime)
     if (!runtime->unflushed)
         return;
     runtime->unflushed = false;
+    runtime->unflushed_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         errand_lease *lease = runtime->leases[i];
 
@@ -238,6 +241,13 @@ errand__flush_all(errand_runtime *runtime)
             lease->executor->ops->flush(lease);
         lease->unflushed = false;
     }
+}
+
+void
+errand__flush_many(errand_runtime *runtime)
+{
+    if (!errand__paced(runtime) || runtime->unflushed_count >= FLUSH_MANY)
+        errand__flush_all(runtime);
 }
 
 errand_status

@@ -467,7 +467,9 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
         .grace_ns = p->real_clock    ? UINT64_C(1) << 60
                     : bytes[0] & 128 ? UINT64_C(1) + bytes[0] % 7
                                      : 0,
-        .order = p->judged ? ERRAND_ORDER_ARRIVAL : ERRAND_ORDER_INLINE,
+        .order = p->judged              ? ERRAND_ORDER_ARRIVAL
+                 : inline_seed % 2 != 0 ? ERRAND_ORDER_INLINE
+                                        : ERRAND_ORDER_PACED,
         .seed = inline_seed,
         .flags = p->judged && !p->real_clock ? ERRAND_RUNTIME_TEST_CLOCK : 0,
         .on_completion = play_heard,

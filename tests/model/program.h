@@ -2,7 +2,7 @@
 #ifndef ERRAND_TESTS_MODEL_PROGRAM_H
 #define ERRAND_TESTS_MODEL_PROGRAM_H
 /* program: bytes as calls of the public interface, made on one thread against a manual
- * executor, and compared with the model (arrival order) or with themselves (inline order).
+ * executor, and compared with the model (arrival order) or with themselves (seeded orders).
  *
  * The first four bytes configure, each four after them are one call {verb, a, b, c}; bodies,
  * handlers and continuations take their calls from the same list. */
@@ -18,7 +18,7 @@ typedef struct program_result {
     uint64_t calls, completions, bodies;
 } program_result;
 
-/* Runs it.  seed: of inline order; 0 = arrival order, with the model.  trace prints each call.
+/* Runs it.  seed: odd of inline order, even of paced; 0 = arrival order, with the model.  trace prints each call.
  * False if something disagreed; the runtimes are then left as they are. */
 bool program_run(const uint8_t *bytes, size_t size, uint64_t inline_seed, bool trace,
                  program_result *out_result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: tasks are played in inline order only, where a program is compared with itself:
+/* Design notes: tasks are played in seeded orders only, where a program is compared with itself:
  * the model does not know them.  What a task does at each visit follows from its bytes and the
  * number of the visit.  Each ends once and is dropped once, however it ends. */
 #include <stdio.h>

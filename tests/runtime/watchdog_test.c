@@ -86,6 +86,7 @@ the_end_of_such_a_run_accounts_for_everything(void **state)
             actor_spawn(in, NULL, "waits", &selves[k]);
         }
         assert_int_equal(errand_run(in->runtime, &selves[0].id, NEVER), ERRAND_EEXTERNAL);
+        gate_await_arrival(&gate); /* a slow worker has taken one by now */
         in->ended = true;
         assert_int_equal(errand_runtime_shutdown(&in->runtime, errand_deadline_in(MS),
                                                  ERRAND_SHUTDOWN_RUN, &in->report),
