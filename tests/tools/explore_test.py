@@ -126,7 +126,7 @@ def every_way_to_end_badly_has_its_class(case):
                  "b = errand.spawn(function() errand.await(a) end)\nerrand.await(a)",
         "panic": 'errand.job("panic", "it is broken")',
         "exit": "os.exit(7)",
-        "crash": 'os.execute("kill -SEGV $PPID")',
+        "crash": 'os.execute("kill -KILL $PPID")',
         "timeout": "while true do end",
         "deadline": "errand.sleep(50)",
     }
