@@ -26,6 +26,10 @@ errand__cancel_queued(errand_runtime *runtime, errand__record *record,
     if (errand__virtually(runtime, record) &&
         runtime->scheduler.now >= record->extra->begin)
         return false;
+    /* What it will say is decided, and a shutdown's tasks are still driven: at its due. */
+    if (errand__seeded(runtime) && record->extra->fixed_code != ERRAND_CODE_NONE &&
+        !(runtime->closing && runtime->draining && runtime->driving))
+        return false;
     if (!errand__settle_queued(runtime->block, record, (uint32_t)record->generation,
                                outcome, code, &lease->cells[0], &errand__owner_putter))
         return false;
