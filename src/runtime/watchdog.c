@@ -3,9 +3,14 @@
  *
  * A due operation is waited for in real time, but not for ever: when the watchdog's time is over,
  * or no thread can be made to run it, the run ends with a report.  It never becomes an answer: a
- * timeout or a failure that hung on real time would make real time an input of the program. */
+ * timeout or a failure that hung on real time would make real time an input of the program.
+ *
+ * Before that, a job that no worker takes because all are busy is run by the owner: who runs it is
+ * not to be seen. */
 #include "runtime/runtime.h"
 
+#define RESCUE_AFTER_NS                                                                  \
+    UINT64_C(5000000) /* far longer than a worker that is free needs to take a job */
 #define STEP_AGAIN_NS                                                                    \
     UINT64_C(1000000) /* an async job on a stepped executor is pending */
 
@@ -25,7 +30,8 @@ say_late(errand_runtime *runtime, const errand__record *record, uint64_t ns)
 bool
 errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t *since)
 {
-    const errand_lease *lease = runtime->leases[record->lease];
+    errand_lease *lease = runtime->leases[record->lease];
+    const errand__executor_ops *ops = lease->executor->ops;
     uint64_t now = errand__clock_now(), limit = runtime->config.watchdog_ns;
 
     if (*since == 0)
@@ -41,8 +47,14 @@ errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t *sin
         limit -= now - *since;
     }
     errand__interrupt_take(runtime); /* the operation at hand is asked to end, too */
-    if (lease->executor->ops->step != NULL && limit > STEP_AGAIN_NS)
+    if (ops->step != NULL && limit > STEP_AGAIN_NS)
         limit = STEP_AGAIN_NS;
+    if (ops->rescue != NULL && now - *since < RESCUE_AFTER_NS) {
+        if (limit > RESCUE_AFTER_NS)
+            limit = RESCUE_AFTER_NS;
+    } else if (ops->rescue != NULL && ops->rescue(lease, record)) {
+        return true;
+    }
     errand__sleep_at_most(runtime, limit);
     return true;
 }

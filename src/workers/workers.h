@@ -92,6 +92,9 @@ struct errand__executor_ops {
     /* Seeded orders, beside step: runs a blocking job to its end without any queue.  True: it is
      * settled, and not put; false: it was settled by somebody else, who put it.  Owner. */
     bool (*run_here)(errand_lease *lease, errand__record *record);
+    /* Seeded orders: runs a blocking job that no worker has taken yet, puts its end.  False: one has,
+     * or it is settled.  NULL = its workers are never all busy.  Owner. */
+    bool (*rescue)(errand_lease *lease, errand__record *record);
     /* Fills a zeroed snapshot: of one lease, but for queued and running, or (NULL) of all.  Ages and
      * overruns are the lease's then; threads and histograms are the executor's, and left zero if the
      * lease was detached.  Any thread. */

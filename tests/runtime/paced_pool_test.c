@@ -127,6 +127,50 @@ the_first_due_is_told_first_although_it_ends_last(void **state)
     world_end(in);
 }
 
+static void
+open_the_other(errand_job *job, world_job *self)
+{
+    (void)job;
+    gate_open(self->arg);
+}
+
+/* D140: the only worker's body ends when one that is due before it has run: the thread that
+ * waits runs that one. */
+static void
+a_due_job_behind_a_busy_worker_is_run_by_who_waits(void **state)
+{
+    test_world *in = *state;
+    world_job jobs[2];
+    bool found = false;
+
+    gate_init(&gates[0], "body");
+    for (uint64_t seed = 1; !found; seed++) {
+        const errand__extra *first, *second;
+        errand_identity names[2];
+
+        restart(in, ERRAND_ORDER_PACED, seed, 1);
+        jobs[0] = (world_job){.inside = wait_at_gate, .arg = &gates[0]};
+        jobs[1] = (world_job){.inside = open_the_other, .arg = &gates[0]};
+        for (unsigned i = 0; i < 2; i++)
+            names[i] = world_start(in, &jobs[i]);
+        first = extra_of(in, &names[0]);
+        second = extra_of(in, &names[1]);
+        /* The blocked one goes out first, and is due last. */
+        found = first->begin < second->begin && second->due < first->due;
+        if (!found)
+            gate_open(&gates[0]); /* for the end of this world */
+    }
+    gate_fini(&gates[0]);
+    gate_init(&gates[0], "body");
+    drive_all(in);
+    assert_int_equal(in->news_count, 2);
+    assert_ptr_equal(in->news[0].wait, &jobs[1]);
+    assert_ptr_equal(in->news[1].wait, &jobs[0]);
+    assert_int_equal(in->news[0].outcome, ERRAND_COMPLETED);
+    gate_fini(&gates[0]);
+    world_end(in);
+}
+
 /* I2, D140: what has come long ago is not told before its due. */
 static void
 nothing_is_told_early(void **state)
@@ -447,6 +491,7 @@ main(void)
     cmocka_unit_test_setup_teardown(test, actors_setup, world_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_WORLD(the_first_due_is_told_first_although_it_ends_last),
+        WITH_WORLD(a_due_job_behind_a_busy_worker_is_run_by_who_waits),
         WITH_WORLD(nothing_is_told_early),
         WITH_WORLD(no_job_runs_before_its_begin),
         WITH_WORLD(a_due_completion_is_put_whatever_else_has_come),

@@ -288,6 +288,8 @@ void errand__pool_submit(errand_lease *lease, errand__record *record,
                          uint32_t generation);
 void errand__pool_flush(errand_lease *lease);
 void errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
+/* rescue.c */
+bool errand__pool_rescue(errand_lease *lease, errand__record *record);
 bool errand__entry_live(const errand_lease *lease, uint64_t entry); /* queued */
 bool errand__entry_runs(const errand_lease *lease, uint64_t entry);
 void errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count);

@@ -153,6 +153,7 @@ static const errand__executor_ops pool_ops = {
     .submit = errand__pool_submit,
     .flush = errand__pool_flush,
     .stale = errand__pool_stale,
+    .rescue = errand__pool_rescue,
     .write_off = errand__pool_write_off,
     .nudge = errand__pool_nudge,
     .detach = pool_detach,
