@@ -33,16 +33,24 @@ void
 errand__record_begin(errand_runtime *runtime)
 {
     const errand_runtime_config *config = &runtime->config;
+    const errand__chooser *chooser = &runtime->scheduler.chooser;
+    errand_choices choices = chooser->given;
+    char text[64] = "";
     const errand_log_header header = {
         .version = errand_version(),
         .order = config->order,
         .seed = config->seed,
         .start_ns = config->start_ns,
-        .policy_text = "shuffle",
+        .policy = (uint32_t)choices.policy | (uint32_t)choices.provider
+                                                 << ERRAND__LOG_PROVIDER_SHIFT,
+        .policy_text = text,
     };
 
     if (config->held_recorder == NULL)
         return;
+    (void)errand_choices_print(&choices, text, sizeof text);
+    if (!errand__seeded(runtime))
+        runtime->scheduler.audit.inputs = true;
     errand__recorder_begin(config->held_recorder, &header, &runtime->owner);
     runtime->scheduler.audit.record = hear;
     runtime->scheduler.audit.record_arg = runtime;
