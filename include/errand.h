@@ -56,7 +56,8 @@ ERRAND_TOKEN(errand_submission); /* the executor's half, unarmed */
 typedef enum errand_order {
     ERRAND_ORDER_ARRIVAL = 0, /* real workers; drained as it comes: production */
     ERRAND_ORDER_INLINE = 1,  /* one job at a time at its virtual due; seeded: tests */
-    ERRAND_ORDER_PACED = 2    /* the same with real workers, from virtual begin to due */
+    ERRAND_ORDER_PACED = 2,   /* the same with real workers, from virtual begin to due */
+    ERRAND_ORDER_REPLAY = 3   /* a recorded run again: held_replay, errand/record.h */
 } errand_order;
 
 /* Coarse: clocks are read once per group of jobs and per millisecond of work: start and end
@@ -106,7 +107,8 @@ typedef struct errand_runtime_config {
     /* The handler of drives and of a RUN shutdown; NULL = none.  A drain has its own. */
     errand_completion_fn *on_completion;
     void *held_on_completion_arg;
-    errand_recorder *held_recorder; /* every step is written to a log; NULL = none */
+    errand_recorder *held_recorder;    /* every step is written to a log; NULL = none */
+    struct errand_replay *held_replay; /* ERRAND_ORDER_REPLAY only: what is replayed */
     const struct errand_choices *choices; /* who decides: errand/choice.h */
     uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
     uint64_t deadline_ns; /* of every errand_run, on the runtime's clock; 0 = none */
@@ -115,7 +117,7 @@ typedef struct errand_runtime_config {
 
 /* errand_runtime_create: make the calling thread's runtime.  config NULL = all defaults.
  * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED ·
- *   EUNSUPPORTED (choices in arrival order) · ESPENT (held_checkpoint). */
+ *   EUNSUPPORTED (choices in arrival order) · ESPENT (held_checkpoint) · EREPRODUCE. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_runtime);
 
@@ -343,10 +345,9 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
  * submission of a lane and priority at most.
  * Thread: [owner].   Consumes: *take_submission on success; refused, it stays valid.
  * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work)
- *   · ENOTHREAD (in seeded orders EEXTERNAL) · ENOMEM (the first of its lane) · ESPENT · EFOREIGN (a lease of another
- *   runtime) · ECANCELLED (cancelled before) · EUNSUPPORTED (an async job on a blocking
- *   pool, a blocking one on the async executor) · EINVAL (a lane that was not defined) ·
- *   ETHREAD. */
+ *   · ENOTHREAD (seeded: EEXTERNAL) · ENOMEM (the first of its lane) · ESPENT · EFOREIGN
+ *   (another runtime's lease) · ECANCELLED (cancelled before) · EUNSUPPORTED (async jobs
+ *   and pools, or the other way) · EINVAL (no such lane) · EREPRODUCE · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_submit(errand_lease *lease, errand_submission *take_submission);
 /* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the
@@ -591,9 +592,8 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_shutdown(
     errand_runtime **take_runtime, uint64_t deadline_ns, errand_shutdown_mode mode,
     errand_report *out_report);
 /* errand_deadline_in: CLOCK_MONOTONIC now + ns, saturating: for the two shutdowns, which
- * always count on that clock.  Every other moment (of park, wait_room, errand_run, a
- * task's until_ns) counts on the runtime's: errand_runtime_now() + ns.  The two clocks
- * are one only in arrival order without ERRAND_RUNTIME_TEST_CLOCK.   Thread: [any]. */
+ * always count on that clock.  Every other moment counts on the runtime's, which is the
+ * same only in arrival order without ERRAND_RUNTIME_TEST_CLOCK.   Thread: [any]. */
 ERRAND_API uint64_t errand_deadline_in(uint64_t ns);
 
 ERRAND_END

@@ -81,10 +81,10 @@ drive(lua_State *L, errand__lua_run *run)
                             : run->start_ns + limit;
     for (int tries = 0; tries < 4; tries++) {
         errand_status status = drive_until(run, &root, deadline);
-        if (status == ERRAND_EEXTERNAL) {
+        if (status == ERRAND_EEXTERNAL || status == ERRAND_EREPRODUCE) {
             lua_settop(L, top);
             errand__lua_report_external(L, run);
-            return ERRAND_LUA_EXTERNAL;
+            return status == ERRAND_EEXTERNAL ? ERRAND_LUA_EXTERNAL : ERRAND_LUA_DEPARTED;
         }
         if (status != ERRAND_EDEADLOCK && status != ERRAND_ETIMEOUT)
             break;

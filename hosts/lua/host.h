@@ -11,6 +11,7 @@
 #include "errand.h"
 #include "errand/choice.h"
 #include "errand/order.h"
+#include "errand/record.h"
 #include "errand/task.h"
 
 /* luaopen_errand: the module, as `require "errand"` wants it: pushes its table.  A program calls
@@ -74,6 +75,7 @@ typedef struct errand_lua_options {
     errand_trace_fn *trace; /* every step of the run; see errand/order.h */
     void *held_trace_arg;
     errand_recorder *held_recorder; /* of errand/record.h; NULL = none */
+    errand_replay *held_replay;     /* the same: order, seed and choices are its log's */
     int argc; /* more arguments for the function, as strings, after those */
     const char *const *argv;       /* on the stack: argv[0] .. argv[argc - 1] */
     const errand_choices *choices; /* who decides a seeded run; NULL = the seed */
@@ -90,7 +92,8 @@ typedef enum errand_lua_kind {
     ERRAND_LUA_DEADLINE = 3, /* options.deadline_ns passed */
     ERRAND_LUA_STOPPED = 4,  /* errand_lua_interrupt ended it */
     ERRAND_LUA_REFUSED = 5,  /* it could not start: see status and message */
-    ERRAND_LUA_EXTERNAL = 6  /* what virtual time cannot express; message says what */
+    ERRAND_LUA_EXTERNAL = 6, /* what virtual time cannot express; message says what */
+    ERRAND_LUA_DEPARTED = 7 /* the run left the log that it replays; message says where */
 } errand_lua_kind;
 
 typedef struct errand_lua_result {
@@ -133,6 +136,10 @@ typedef struct errand_lua_job {
     void (*fill)(lua_State *L, errand_spec *spec, void *arg);
     int (*push)(lua_State *L, errand_completion *completion, void *arg);
     void *held_arg;
+    /* The type of its payloads and how a log keeps them, with both names the same for all jobs of
+     * that type; NULL = runs with this job can be recorded, and not replayed. */
+    const errand_payload_type *held_type;
+    const errand_payload_codec *held_codec;
 } errand_lua_job;
 /* errand_lua_register_job: scripts of this lua_State may call errand.job(job->name, ...); *job is
  * copied; a second one of a name replaces the first.  Raises a Lua error without memory. */

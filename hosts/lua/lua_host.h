@@ -112,8 +112,22 @@ void errand__lua_run_open(lua_State *L); /* its metatable */
 int errand__lua_verb_run(lua_State *L);  /* options.c: errand.run */
 uint64_t errand__lua_run_seed(void);     /* drawn from the system; not 0 */
 
+/* ---- recording.c: the log of errand.run ------------------------------------------------------------- */
+typedef struct errand__lua_recording {
+    const char *record, *replayed; /* paths, or NULL */
+    bool payloads;
+    errand_recorder *recorder;
+    errand_replay *replay;
+    char text[512]; /* what went wrong */
+} errand__lua_recording;
+/* Of the function at the top of the stack, into the options.  False: text says why. */
+bool errand__lua_recording_init(errand__lua_recording *recording, lua_State *L,
+                                errand_lua_options *options);
+/* After the run.  False: the log is not whole; text says why. */
+bool errand__lua_recording_fini(errand__lua_recording *recording);
+
 /* ---- drive.c ----------------------------------------------------------------------------------------- */
-/* Drives until the root has ended.  With STALL or EXTERNAL its text is pushed. */
+/* Drives until the root has ended.  With STALL, EXTERNAL or DEPARTED its text is pushed. */
 errand_lua_kind errand__lua_drive(lua_State *L, errand__lua_run *run);
 /* Did the stock interpreter hear a Ctrl-C?  look: then the roots are cancelled, once. */
 void errand__lua_interpreter_find(lua_State *L, errand__lua_run *run);
@@ -193,6 +207,8 @@ void errand__lua_group_ended(errand__lua_task *task);
 /* ---- work.c: operations --------------------------------------------------------------------------------- */
 /* A verb that awaits one operation: a closure over a light userdata, the errand_lua_job. */
 int errand__lua_work_verb(lua_State *L);
+/* Types and codecs of the registered jobs. */
+errand_status errand__lua_work_codecs(lua_State *L, errand_runtime *runtime);
 int errand__lua_verb_job(lua_State *L);
 /* What a table of options says of an operation; raises for a domain that is none. */
 typedef struct errand__lua_work_option {

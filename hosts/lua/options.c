@@ -31,6 +31,7 @@ read_order(lua_State *L, errand_lua_options *options)
 typedef struct run_words {
     bool ordered;
     const char *policy, *tape, *save_tape;
+    errand__lua_recording recording;
 } run_words;
 
 static const char *
@@ -53,6 +54,12 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, run_word
         words->tape = text_of(L, name);
     } else if (strcmp(name, "save_tape") == 0) {
         words->save_tape = text_of(L, name);
+    } else if (strcmp(name, "record") == 0) {
+        words->recording.record = text_of(L, name);
+    } else if (strcmp(name, "record_payloads") == 0) {
+        words->recording.payloads = lua_toboolean(L, -1);
+    } else if (strcmp(name, "replay") == 0) {
+        words->recording.replayed = text_of(L, name);
     } else if (strcmp(name, "seed") == 0) {
         int exact;
         options->seed = (uint64_t)lua_tointegerx(L, -1, &exact);
@@ -77,7 +84,8 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, run_word
     } else {
         luaL_error(L,
                    "errand.run: no option is called '%s': use order, seed, workers, "
-                   "deadline, grace, watchdog, catch, policy, tape and save_tape",
+                   "deadline, grace, watchdog, catch, policy, tape, save_tape, record, "
+                   "record_payloads and replay",
                    name);
     }
 }
@@ -99,21 +107,46 @@ read_options(lua_State *L, int index, errand_lua_options *options, run_words *wo
             luaL_error(L, "errand.run: options have names");
         read_field(L, lua_tostring(L, -2), options, words);
     }
+    if (words->recording.replayed != NULL &&
+        (words->ordered || options->has_seed || wants_choices(words)))
+        luaL_error(L, "errand.run: replay takes order, seed and choices from the log: "
+                      "leave them out");
     if ((options->has_seed || wants_choices(words)) && !words->ordered)
         options->order = ERRAND_ORDER_PACED;
     if (wants_choices(words) && options->order == ERRAND_ORDER_ARRIVAL)
         luaL_error(L, "errand.run: policy, tape and save_tape need a seeded order");
 }
 
-/* Runs the function on top; its results or the error value are pushed.  The tape is written
+/* Runs the function on top; its results or the error value are pushed.  That the log could not be
+ * written is an error only if the run ended well. */
+static errand_lua_kind
+run_recorded(lua_State *L, errand_lua_options *options, errand__lua_recording *recording,
+             errand_lua_result *result)
+{
+    int base = lua_gettop(L) - 1;
+    if (errand__lua_run_find(L) != NULL)
+        return errand__lua_run_value(L, 0, options, result);
+    memset(result, 0, sizeof *result);
+    errand_lua_kind kind = ERRAND_LUA_REFUSED;
+    bool begun = errand__lua_recording_init(recording, L, options);
+    if (begun)
+        kind = errand__lua_run_value(L, 0, options, result);
+    if (begun && (errand__lua_recording_fini(recording) || kind != ERRAND_LUA_OK))
+        return kind;
+    lua_settop(L, base);
+    lua_pushfstring(L, "errand.run: %s", recording->text);
+    return ERRAND_LUA_REFUSED;
+}
+
+/* The same, with its choices.  The tape is written
  * whatever the run's end; that it could not be raises only if the run ended well. */
 static errand_lua_kind
-run_chosen(lua_State *L, errand_lua_options *options, const run_words *words,
+run_chosen(lua_State *L, errand_lua_options *options, run_words *words,
            errand_lua_result *result)
 {
     errand__lua_choices choices;
     if (!wants_choices(words) || errand__lua_run_find(L) != NULL)
-        return errand__lua_run_value(L, 0, options, result);
+        return run_recorded(L, options, &words->recording, result);
     if (!options->has_seed)
         options->seed = errand__lua_run_seed();
     options->has_seed = true;
@@ -121,7 +154,7 @@ run_chosen(lua_State *L, errand_lua_options *options, const run_words *words,
                                   options->seed))
         luaL_error(L, "errand.run: %s", choices.text);
     options->choices = &choices.all;
-    errand_lua_kind kind = errand__lua_run_value(L, 0, options, result);
+    errand_lua_kind kind = run_recorded(L, options, &words->recording, result);
     if (!errand__lua_choices_fini(&choices) && kind == ERRAND_LUA_OK) {
         errand_lua_result_fini(result);
         luaL_error(L, "errand.run: %s", choices.text);
@@ -142,6 +175,8 @@ errand__lua_verb_run(lua_State *L)
     words.policy = lua_pushstring(L, words.policy); /* the script may change its table */
     words.tape = lua_pushstring(L, words.tape);
     words.save_tape = lua_pushstring(L, words.save_tape);
+    words.recording.record = lua_pushstring(L, words.recording.record);
+    words.recording.replayed = lua_pushstring(L, words.recording.replayed);
     lua_pushvalue(L, 1);
     errand_lua_kind kind = run_chosen(L, &options, &words, &result);
     int values = result.values;

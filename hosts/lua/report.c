@@ -321,7 +321,7 @@ errand__lua_report_stall(lua_State *L, errand__lua_run *run)
 void
 errand__lua_report_external(lua_State *L, errand__lua_run *run)
 {
-    char text[512];
+    char text[1024];
     errand_stall_text(run->runtime, text, sizeof text);
     text[strcspn(text, "\n")] = '\0'; /* the lines behind it list what waits */
     lua_pushstring(L, text);

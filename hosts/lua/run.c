@@ -86,12 +86,17 @@ run_make(lua_State *L, const errand_lua_options *options)
     run->L = L;
     run->unheard_end = &run->unheard;
     run->options = *options;
-    errand__lua_interpreter_find(L, run);
     if (run->options.grace_ns == 0)
         run->options.grace_ns = GRACE_NS;
     if (run->options.stop_ns == 0)
         run->options.stop_ns = STOP_NS;
     run->seed = options->has_seed ? options->seed : errand__lua_run_seed();
+    if (options->held_replay != NULL) {
+        const errand_log_header *header = errand_replay_header_of(options->held_replay);
+        run->options.order = header->order;
+        run->seed = header->seed;
+    }
+    errand__lua_interpreter_find(L, run);
     luaL_setmetatable(L, ERRAND__LUA_RUN);
     lua_newtable(L);
     lua_pushvalue(L, -2);
@@ -137,7 +142,9 @@ run_attach(errand__lua_run *run)
     if (status == ERRAND_OK)
         status = errand_inbox_open(run->runtime, &run->inbox);
     if (status == ERRAND_OK)
-        status = errand_audit_operations(run->runtime);
+        status = errand_operations_codecs(run->runtime);
+    if (status == ERRAND_OK)
+        status = errand__lua_work_codecs(run->L, run->runtime);
     if (status == ERRAND_OK)
         status = run_latencies(run);
     if (status == ERRAND_OK && run->options.trace != NULL)
@@ -152,7 +159,9 @@ run_begin(errand__lua_run *run)
     errand_runtime_config config = {
         .struct_size = sizeof config,
         .operations_max = OPERATIONS_MAX,
-        .order = run->options.order,
+        .order =
+            run->options.held_replay != NULL ? ERRAND_ORDER_REPLAY : run->options.order,
+        .held_replay = run->options.held_replay,
         .seed = run->seed,
         .grace_ns = run->options.grace_ns,
         .watchdog_ns = run->options.watchdog_ns,
@@ -217,10 +226,14 @@ push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall
         run->root->phase == ERRAND__LUA_DONE ? run->unheard : run->root;
     if (run->first != NULL)
         failed = run->first;
-    if (kind == ERRAND_LUA_STALL || kind == ERRAND_LUA_EXTERNAL) {
+    if (kind == ERRAND_LUA_STALL || kind == ERRAND_LUA_EXTERNAL ||
+        kind == ERRAND_LUA_DEPARTED) {
         lua_pushvalue(L, stall_text);
-        errand__lua_error_push(L, kind == ERRAND_LUA_STALL ? "stall" : "external", "run",
-                               "%s", lua_tostring(L, stall_text));
+        errand__lua_error_push(L,
+                               kind == ERRAND_LUA_STALL      ? "stall"
+                               : kind == ERRAND_LUA_EXTERNAL ? "external"
+                                                             : "departed",
+                               "run", "%s", lua_tostring(L, stall_text));
     } else if (kind == ERRAND_LUA_DEADLINE) {
         lua_pushfstring(L, "the deadline of %f s passed",
                         (lua_Number)run->options.deadline_ns / 1e9);

@@ -187,3 +187,25 @@ errand_lua_register_job(lua_State *L, const errand_lua_job *job)
     lua_rawset(L, -3);
     lua_pop(L, 1);
 }
+
+errand_status
+errand__lua_work_codecs(lua_State *L, errand_runtime *runtime)
+{
+    errand_status status = ERRAND_OK;
+    luaL_checkstack(L, 4, "run");
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &jobs_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        return ERRAND_OK;
+    }
+    lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
+    for (lua_Integer i = 1; i <= count && status == ERRAND_OK; i++) {
+        lua_rawgeti(L, -1, i);
+        const errand_lua_job *job = lua_touserdata(L, -1);
+        lua_pop(L, 1);
+        if (job->held_type != NULL && job->held_codec != NULL)
+            status = errand_record_codec(runtime, job->held_type, job->held_type->name,
+                                         job->held_codec);
+    }
+    lua_pop(L, 1);
+    return status;
+}

@@ -77,7 +77,7 @@ ERRAND_BEGIN
       "the payload has another type, was taken, or there is none; see the message")      \
     X(EGONE, 23, "the inbox is closed; nobody will hear of it")                          \
     X(EREPRODUCE, 24,                                                                    \
-      "this seeded runtime refuses other threads' input; send it from its own")          \
+      "a seeded runtime refuses other threads' input, a replay what its log lacks")      \
     X(EEXTERNAL, 25,                                                                     \
       "something real went wrong that virtual time cannot express; see the stall text")
 

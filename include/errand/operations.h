@@ -74,6 +74,11 @@ ERRAND_API void errand_spec_abandon(errand_spec *spec);
  * These digests hold contents, never process ids, times, inode numbers or paths.
  * Thread: [owner].   Errors: those of errand_audit_payload. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_audit_operations(errand_runtime *runtime);
+/* errand_operations_codecs: the same, and errand_record_codec for every type below: for
+ *   logs with payloads, and their replay.  Their bytes hold all that the payload does.
+ * Thread: [owner].   Errors: those of errand_record_codec. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_operations_codecs(errand_runtime *runtime);
 
 /* Payloads are one block each: the struct is data, and what it points to lies behind it.
  * errand_completion_take and errand_payload_drop as usual.  Each type has a digest of its

@@ -60,9 +60,23 @@ typedef enum errand_step_kind {
     ERRAND_STEP_COMMAND = 9, /* foreign input */
     ERRAND_STEP_NOTE = 10,
     ERRAND_STEP_TIME = 11,
-    ERRAND_STEP_STOP = 16,   /* the first; value = its own */
-    ERRAND_STEP_STOPPED = 17 /* a signal was taken; value = how many are held */
+    ERRAND_STEP_STOP = 16,    /* the first; value = its own */
+    ERRAND_STEP_STOPPED = 17, /* a signal was taken; value = how many are held */
+    /* Arrival order with a recorder only: what was real, so that it can be replayed. */
+    ERRAND_STEP_REFUSED = 18, /* a submission; detail = the status */
+    ERRAND_STEP_FOUND = 19,   /* an operation's state was asked for; see detail below */
+    ERRAND_STEP_HOOK = 20,    /* detail = its answer; value 0 = cancel, 1 = reap */
+    ERRAND_STEP_TURN = 21     /* detail = errand_turn_step; value hangs on that */
 } errand_step_kind;
+typedef enum errand_turn_step {
+    ERRAND_TURN_STEP_VISIT = 1,    /* a task or continuation gets its turn */
+    ERRAND_TURN_STEP_DEADLINE = 2, /* of the operation passed */
+    ERRAND_TURN_STEP_LATER = 3,    /* what was put off is done */
+    ERRAND_TURN_STEP_END = 4,      /* of an errand_drive or errand_drain */
+    ERRAND_TURN_STEP_RUN = 5,      /* an errand_run ended; value = the status */
+    ERRAND_TURN_STEP_WAIT = 6,     /* errand_lease_wait_room ended; value = the status */
+    ERRAND_TURN_STEP_BACK = 7      /* the body of an operation that outlived it ended */
+} errand_turn_step;
 typedef struct errand_step {
     uint64_t step, time_ns;
     errand_step_kind kind;
@@ -75,7 +89,8 @@ typedef struct errand_step {
 } errand_step;
 /* context: of SUBMIT the key of the task that submits, of SPAWN that of the parent (0 =
  * none); of TASK a hash of what was ready when its pass was taken; of DRAW how many the
- * task drew before; of NOTE the number of bytes.
+ * task drew before; of NOTE the number of bytes.  FOUND: detail = 1 queued, 3 running,
+ * 4 settled; value = the outcome, if it was settled.
  * errand_step_name: "submit", "completion" ...; "unknown".   Thread: [any]. */
 ERRAND_API const char *errand_step_name(errand_step_kind kind);
 /* errand_trace: have fn called with each step (in arrival order too), inside the call

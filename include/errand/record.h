@@ -89,8 +89,8 @@ typedef struct errand_log_header { /* strings live as long as the log is open */
     errand_order order;
     errand_record_payloads payloads;
     uint64_t seed, start_ns;
-    uint32_t policy; /* how a seeded run chose, and its text */
-    const char *policy_text;
+    uint32_t policy;         /* errand_policy of a seeded run, and errand_provider << 8 */
+    const char *policy_text; /* as errand_choices_parse reads it */
 } errand_log_header;
 
 typedef enum errand_log_state {
@@ -172,6 +172,48 @@ ERRAND_API ERRAND_MUST_USE errand_status
 errand_log_end_read(const errand_log *log, errand_log_end *out_end);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_log_block_read(const errand_log *log, uint64_t index, errand_log_block *out_block);
+
+/* ---- Replaying ------------------------------------------------------------------------- */
+
+typedef struct errand_replay errand_replay;
+typedef struct errand_replay_config {
+    uint32_t struct_size;
+    /* Jobs run, and what they bring is compared with the log.  Not of arrival order. */
+    bool run_jobs;
+    const char *path;
+    uint64_t build, config; /* as the recorder's: they must be equal */
+    const char *build_text, *config_text;
+} errand_replay_config;
+
+/* A runtime of ERRAND_ORDER_REPLAY with held_replay does what the log has: order, seed,
+ * clock and choices are the log's.  No job is run and no hook is called: at its place in
+ * the log each operation ends as it did there, and its payload is made by its type's codec
+ * (of logs with ERRAND_RECORD_PAYLOADS).  Of arrival order the clock's readings, the
+ * answers of cancel and the refusals of submit come from the log, too.
+ * Each step is compared with the log's.  At the first that differs the run ends:
+ * errand_run, _drive, _drain and submissions answer EREPRODUCE from there on.  So they do
+ * where the log ends (it may be torn), and where something is needed that it has not: a
+ * payload without bytes, what another thread posted, what a job submitted.
+ * The shutdown follows no log.  Executors must be attached, and get nothing.
+ *
+ * errand_replay_open: look at a log before a run.  out_text (may be NULL) names what is
+ *   wrong; with EREPRODUCE the identity that differs, and both its values.
+ * errand_replay_header_of: what the log is of; NULL for NULL.
+ * errand_replay_status: OK, or EREPRODUCE once the run has left the log.  out_text (may be
+ *   NULL): where, what the log has there, with task and operation, and what came instead.
+ * errand_replay_close: after its runtime has ended (EBUSY before).   NULL-safe.
+ * Thread: [any] before and after its runtime's life, else [owner].
+ * Errors: EINVAL (no log, or of a newer format) · EREPRODUCE (another build,
+ *   configuration or version) · EUNSUPPORTED (run_jobs) · ESYSTEM (see errno) · ENOMEM.
+ * errand_runtime_create answers EREPRODUCE for a log whose choices came from a tape,
+ * bytes or an enumeration, unless config.choices gives them again. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_replay_open(
+    const errand_replay_config *config, errand_replay **out_replay, char *out_text,
+    size_t size);
+ERRAND_API const errand_log_header *errand_replay_header_of(const errand_replay *replay);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_replay_status(const errand_replay *replay, char *out_text, size_t size);
+ERRAND_API ERRAND_MUST_USE errand_status errand_replay_close(errand_replay **take_replay);
 
 ERRAND_END
 #endif

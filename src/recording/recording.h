@@ -13,6 +13,8 @@
 #define ERRAND__BLOCK_MAGIC UINT64_C(0x6b62646e61727265) /* "errandbk" */
 enum {
     ERRAND__LOG_FORMAT = 1,
+    ERRAND__LOG_PROVIDER_SHIFT =
+        8,                    /* in the header's policy: who decided, errand_provider */
     ERRAND__HEAD_BYTES = 24,  /* before the header's body */
     ERRAND__FRAME_BYTES = 80, /* before a block's body */
     ERRAND__STEP_BYTES = 64,

@@ -30,9 +30,13 @@ errand__cancel_queued(errand_runtime *runtime, errand__record *record,
     if (errand__seeded(runtime) && record->extra->fixed_code != ERRAND_CODE_NONE &&
         !(runtime->closing && runtime->draining && runtime->driving))
         return false;
+    if (errand__inputs(runtime) && errand__replay_arrival(runtime) &&
+        !errand__input_is(runtime, record, ERRAND__QUEUED))
+        return false;
     if (!errand__settle_queued(runtime->block, record, (uint32_t)record->generation,
                                outcome, code, &lease->cells[0], &errand__owner_putter))
         return false;
+    errand__input_found(runtime, record, ERRAND__QUEUED, 0);
     if (errand__seeded(runtime))
         errand__order_forget(&runtime->scheduler, record->extra);
     if ((record->owner_flags & ERRAND__OWN_HANDED) != 0) {
@@ -72,11 +76,15 @@ static void
 call_hook(errand_runtime *runtime, errand__record *record, bool sealed)
 {
     hook_call call = {record->hook, record->hook_data, ERRAND_HOOK_ERROR, ""};
+    uint64_t key = errand__record_key(runtime, record);
     char text[64];
 
     nudge(lease_of(runtime, record), record); /* the hook may be left by longjmp */
-    if (errand__contained(call_cancel_hook, &call, text, sizeof text) ||
-        call.answer != ERRAND_HOOK_REAPED)
+    if (errand__input_hook(runtime, key, 0, &call.answer) &&
+        errand__contained(call_cancel_hook, &call, text, sizeof text))
+        call.answer = ERRAND_HOOK_ERROR;
+    errand__input_hooked(runtime, key, 0, call.answer);
+    if (call.answer != ERRAND_HOOK_REAPED)
         errand__cleanup_add(runtime, record,
                             call.answer == ERRAND_HOOK_ERROR ? call.text : NULL, sealed,
                             true);
@@ -143,10 +151,11 @@ cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 
     if (errand__cancel_queued(runtime, record, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED))
         return ERRAND_CANCEL_CANCELLED;
-    control = atomic_load_explicit(&record->control, memory_order_acquire);
-    if (errand__virtually(runtime, record))
+    if (errand__virtually(runtime, record)) {
+        control = atomic_load_explicit(&record->control, memory_order_acquire);
         return cancel_begun(runtime, record, control, again);
-    if (errand__control_state(control) == ERRAND__SETTLED)
+    }
+    if (errand__input_state(runtime, record, &control) == ERRAND__SETTLED)
         return answer_settled(control, again);
     if (!again || errand__seeded(runtime)) {
         if (extra != NULL && extra->quarantine_ns != 0)
@@ -171,7 +180,7 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
         record->reason = (uint8_t)reason;
     errand__audit_step(
         &runtime->scheduler, ERRAND_STEP_CANCEL, (uint32_t)reason,
-        record->extra != NULL ? record->extra->key : record->operation, 0,
+        errand__record_key(runtime, record), 0,
         record->phase == ERRAND__PHASE_ISSUED ? NULL : errand__record_name(record));
     if (told)
         errand__wait_end(runtime, record->resume, reason);
@@ -243,12 +252,26 @@ errand__posted_run(errand_runtime *runtime, errand__record *record)
         errand__registrar_recycle(&runtime->registrar, record);
         return;
     }
-    if ((before & ERRAND__FLAG_ASKED) != 0) {
-        errand__foreign_mark(runtime, "a posted cancel");
+    errand__posted_apply(
+        runtime, record, (before & ERRAND__FLAG_ASKED) != 0,
+        record->phase == ERRAND__PHASE_ARMED && extra != NULL && extra->work_max != 0 &&
+            atomic_load_explicit(&extra->work_done, memory_order_relaxed) >
+                extra->work_max);
+}
+
+void
+errand__posted_apply(errand_runtime *runtime, errand__record *record, bool asked,
+                     bool reported)
+{
+    uint64_t key = errand__record_key(runtime, record);
+
+    if (asked) {
+        errand__foreign_mark(runtime, ERRAND__FOREIGN_CANCEL, key);
         errand__cancel_record(runtime, record, ERRAND_REASON_EXPLICIT);
     }
-    if (record->phase == ERRAND__PHASE_ARMED && extra != NULL && extra->work_max != 0 &&
-        atomic_load_explicit(&extra->work_done, memory_order_relaxed) > extra->work_max) {
+    if (reported && record->phase == ERRAND__PHASE_ARMED) {
+        if (errand__inputs(runtime))
+            errand__foreign_mark(runtime, ERRAND__FOREIGN_WORK, key);
         errand__token_set(record);
         errand__deadline_set(runtime, record, ERRAND__STAGE_BOUND,
                              runtime->config.grace_ns);

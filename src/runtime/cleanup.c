@@ -127,7 +127,8 @@ errand__cleanup_ask(errand_runtime *runtime, errand__record *record)
     if (entry->asked)
         return;
     entry->asked = true;
-    (void)errand__contained(call_cancel, entry, text, sizeof text);
+    if (!runtime->unhanded)
+        (void)errand__contained(call_cancel, entry, text, sizeof text);
 }
 
 typedef struct reap_call {
@@ -147,6 +148,15 @@ call_reap(void *arg)
                                                  sizeof call->text);
 }
 
+/* A replay: is this the entry that the log has reaped now? */
+static bool
+is_next(const errand_runtime *runtime, const errand__cleanup *entry)
+{
+    const errand_log_step *next = errand__replay_peek(runtime);
+
+    return next != NULL && next->step.key == entry->wait_id;
+}
+
 bool
 errand__cleanup_visit(errand_runtime *runtime)
 {
@@ -157,7 +167,8 @@ errand__cleanup_visit(errand_runtime *runtime)
 
     for (; link != &runtime->cleanups; link = link->next) {
         entry = ERRAND__CONTAINER(link, errand__cleanup, link);
-        if (entry->due_ns <= now)
+        if (errand__replay_arrival(runtime) ? is_next(runtime, entry)
+                                            : entry->due_ns <= now)
             break;
     }
     if (link == &runtime->cleanups)
@@ -165,8 +176,11 @@ errand__cleanup_visit(errand_runtime *runtime)
     errand__list_unlink(&entry->link); /* round-robin: to the back */
     errand__list_append(&runtime->cleanups, &entry->link);
     reap_call call = {entry, ERRAND_HOOK_ERROR, ""};
-    if (!errand__contained(call_reap, &call, text, sizeof text) &&
-        call.answer == ERRAND_HOOK_REAPED) {
+    if (errand__input_hook(runtime, entry->wait_id, 1, &call.answer) &&
+        errand__contained(call_reap, &call, text, sizeof text))
+        call.answer = ERRAND_HOOK_ERROR;
+    errand__input_hooked(runtime, entry->wait_id, 1, call.answer);
+    if (call.answer == ERRAND_HOOK_REAPED) {
         entry_end(runtime, entry);
         return true;
     }

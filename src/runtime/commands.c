@@ -135,18 +135,18 @@ errand__command_run(errand_runtime *runtime, errand_command *command)
     void *arg = command->arg;
 
     command->library[1] = NULL; /* from here on the node is the host's again */
-    errand__foreign_mark(runtime, "a posted command");
+    errand__foreign_mark(runtime, ERRAND__FOREIGN_COMMAND, 0);
     errand__lock_none_held();
     fn(runtime, arg);
 }
 
 void
-errand__foreign_mark(errand_runtime *runtime, const char *what)
+errand__foreign_mark(errand_runtime *runtime, const char *what, uint64_t key)
 {
-    if (!errand__seeded(runtime))
+    if (!errand__seeded(runtime) && !errand__inputs(runtime))
         return;
-    errand__audit_step(&runtime->scheduler, ERRAND_STEP_COMMAND, 0, 0, 0, what);
-    if (runtime->foreign_input)
+    errand__audit_step(&runtime->scheduler, ERRAND_STEP_COMMAND, 0, key, 0, what);
+    if (runtime->foreign_input || !errand__seeded(runtime))
         return;
     runtime->foreign_input = true;
     errand__text_format(

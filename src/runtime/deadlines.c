@@ -12,7 +12,7 @@ errand__deadline_set(errand_runtime *runtime, errand__record *record, unsigned s
                      uint64_t in_ns)
 {
     errand__extra *extra = record->extra;
-    uint64_t due = errand__time_add(errand__runtime_time(runtime), in_ns);
+    uint64_t due = errand__time_add(errand__runtime_read(runtime), in_ns);
 
     if (extra->deadline_entry.position != 0 && extra->deadline_entry.major <= due)
         return;
@@ -46,9 +46,26 @@ settle_held(errand_runtime *runtime, errand__record *record, errand_code code)
     uint32_t generation = (uint32_t)record->generation;
 
     ERRAND__PAUSE("write-off");
-    if (!errand__settle_begin(record, generation, ERRAND__RUNNING, ERRAND_FAILED, code,
-                              ERRAND__FLAG_HELD))
+    if (errand__replay_arrival(runtime)) {
+        /* In the log it runs; here nobody has it, and what it ends with is in the log, too. */
+        bool held = errand__input_is(runtime, record, ERRAND__RUNNING);
+
+        if (held &&
+            errand__settle_queued(runtime->block, record, generation, ERRAND_FAILED, code,
+                                  &lease->cells[0], &errand__owner_putter)) {
+            atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_HELD,
+                                     memory_order_relaxed);
+            errand__count(&runtime->held);
+        }
+        errand__input_found(runtime, record, held ? ERRAND__RUNNING : ERRAND__SETTLED, 0);
         return;
+    }
+    if (!errand__settle_begin(record, generation, ERRAND__RUNNING, ERRAND_FAILED, code,
+                              ERRAND__FLAG_HELD)) {
+        errand__input_found(runtime, record, ERRAND__SETTLED, 0);
+        return;
+    }
+    errand__input_found(runtime, record, ERRAND__RUNNING, 0);
     errand__count(&runtime->held);
     if (lease->executor->ops->write_off != NULL)
         lease->executor->ops->write_off(lease, record, generation);
@@ -76,15 +93,17 @@ virtual_fire(errand_runtime *runtime, errand__record *record)
 static void
 deadline_fire(errand_runtime *runtime, errand__record *record)
 {
-    unsigned stage = record->extra->deadline_stage;
-    unsigned state = errand__control_state(
-        atomic_load_explicit(&record->control, memory_order_acquire));
+    unsigned state, stage = record->extra->deadline_stage;
+    uint64_t control;
 
     record->extra->deadline_stage = ERRAND__STAGE_NONE;
     if (errand__virtually(runtime, record)) {
         virtual_fire(runtime, record);
         return;
     }
+    errand__input_turn(runtime, ERRAND_TURN_STEP_DEADLINE,
+                       errand__record_key(runtime, record), 0);
+    state = errand__input_state(runtime, record, &control);
     if (state == ERRAND__SETTLED ||
         (state == ERRAND__QUEUED &&
          errand__cancel_queued(runtime, record, ERRAND_FAILED, ERRAND_CODE_DEADLINE)))
@@ -116,4 +135,14 @@ errand__deadlines_fire(errand_runtime *runtime, size_t budget)
         fired++;
     }
     return fired;
+}
+
+bool
+errand__deadline_replay(errand_runtime *runtime, errand__record *record)
+{
+    if (record->extra->deadline_entry.position == 0)
+        return false;
+    errand__heap_remove(&runtime->deadlines, &record->extra->deadline_entry);
+    deadline_fire(runtime, record);
+    return true;
 }

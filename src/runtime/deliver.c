@@ -116,6 +116,8 @@ fill_completion(errand_runtime *runtime, errand__record *record, uint64_t contro
         record->extra != NULL || runtime->hand_rest)
         fill_rest(runtime, record, completion);
     fill_times(runtime, record, completion);
+    if (__builtin_expect(runtime->unhanded, 0))
+        errand__replay_fill(runtime, record, completion);
 }
 
 /* ---- routing (O46, O32) ----------------------------------------------------------------------- */
@@ -281,7 +283,7 @@ take_follows(errand_runtime *runtime, errand__record *record)
 
         ordered = follow->next;
         follow->lease = record->lease;
-        follow->key = errand__seeded(runtime)
+        follow->key = errand__seeded(runtime) || errand__inputs(runtime)
                           ? errand__key_operation(record->extra->key, ordinal++)
                           : 0;
         follow_push(runtime, follow);
@@ -328,12 +330,17 @@ body_is_back(errand_runtime *runtime, errand__record *record)
     if ((atomic_load_explicit(&record->control, memory_order_relaxed) &
          ERRAND__FLAG_HELD) == 0)
         return true;
+    if (runtime->unhanded && errand__replay_back(runtime, record))
+        atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_BACK,
+                                 memory_order_acq_rel); /* Pairs: held-return */
     if ((atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_DRAINED,
                                   memory_order_acq_rel) & /* Pairs: held-return */
          ERRAND__FLAG_BACK) == 0) {
         record->phase = ERRAND__PHASE_HELD;
         return false;
     }
+    errand__input_turn(runtime, ERRAND_TURN_STEP_BACK,
+                       errand__record_key(runtime, record), 0);
     held_add(runtime, -1);
     return true;
 }

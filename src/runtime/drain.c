@@ -126,13 +126,32 @@ drain_begin(errand_runtime *runtime)
     runtime->draining = true;
     runtime->frame = errand__frame_innermost();
     errand__hand_finish(runtime);
-    if (runtime->follow_first != 0)
-        errand__follows_run(runtime);
-    if (runtime->later != 0)
-        errand__later_run(runtime);
+    if (errand__replay_arrival(runtime))
+        return;
+    errand__put_off_run(runtime);
     if (runtime->deadlines.count != 0)
         errand__deadlines_fire(runtime, runtime->deadlines.count);
     errand__collect(runtime);
+}
+
+static size_t
+drain_replay(errand_runtime *runtime, size_t budget, errand_completion_fn *fn, void *arg)
+{
+    const errand_budget limits = {
+        .struct_size = sizeof limits,
+        .completions = budget < UINT32_MAX ? (uint32_t)budget : 0,
+    };
+    errand__turn turn;
+
+    if (budget == 0)
+        return 0;
+    errand__turn_init(&turn, &limits);
+    turn.unlimited = false;
+    turn.items = UINT32_MAX;
+    runtime->turn = &turn;
+    errand__turn_replay(runtime, &turn, fn, arg);
+    runtime->turn = NULL;
+    return turn.done.completions;
 }
 
 errand_status
@@ -148,9 +167,11 @@ errand_drain(errand_runtime *runtime, size_t budget, errand_completion_fn *fn, v
             ERRAND_EBUSY, __func__,
             "a drain or drive is in progress, or was left and not unwound");
     if (runtime->external)
-        return ERRAND_EEXTERNAL;
+        return runtime->external_status;
     drain_begin(runtime);
-    while (count < budget &&
+    if (errand__replay_arrival(runtime))
+        count = drain_replay(runtime, budget, fn, arg);
+    while (!errand__replay_arrival(runtime) && count < budget &&
            (item = errand__deliver_next(runtime, fn, arg)) != ERRAND__ITEM_NONE)
         count += item == ERRAND__ITEM_COMPLETION;
     if (errand__seeded(runtime))
@@ -161,6 +182,9 @@ errand_drain(errand_runtime *runtime, size_t budget, errand_completion_fn *fn, v
     if (runtime->fd_wanted)
         errand__fd_update(runtime);
     runtime->draining = false;
+    errand__input_turn(runtime, ERRAND_TURN_STEP_END, 0, 0);
+    if (runtime->external && runtime->external_status == ERRAND_EREPRODUCE)
+        return ERRAND_EREPRODUCE;
     if (out_count != NULL)
         *out_count = count;
     return ERRAND_OK;

@@ -84,8 +84,9 @@ errand_drive(errand_runtime *runtime, const errand_budget *budget, errand_turn *
         errand__turn_init(&turn, budget);
         errand__turn_run(runtime, &turn);
     }
+    errand__input_turn(runtime, ERRAND_TURN_STEP_END, 0, 0);
     if (runtime->external)
-        return ERRAND_EEXTERNAL;
+        return runtime->external_status;
     if (out_turn != NULL)
         *out_turn = turn.done;
     return ERRAND_OK;
@@ -118,11 +119,23 @@ conclude(errand_runtime *runtime, errand__turn *turn)
 }
 
 void
+errand__put_off_run(errand_runtime *runtime)
+{
+    if (runtime->follow_first == 0 && runtime->later == 0)
+        return;
+    errand__input_turn(runtime, ERRAND_TURN_STEP_LATER, 0, 0);
+    errand__follows_run(runtime);
+    if (runtime->later != 0)
+        errand__later_run(runtime);
+}
+
+void
 errand__turn_run(errand_runtime *runtime, errand__turn *turn)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
 
     runtime->driving = true;
+    runtime->turn = turn;
     runtime->frame = errand__frame_innermost();
     errand__virtual_enter(errand__seeded(runtime));
     errand__scheduler_time(scheduler);
@@ -132,17 +145,20 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
     errand__visit_finish(runtime);                         /* what an unwind left */
     errand__hand_finish(runtime);
     errand__tasks_resume_work(runtime);
-    if (runtime->follow_first != 0)
-        errand__follows_run(runtime);
-    if (runtime->later != 0)
-        errand__later_run(runtime);
-    if (errand__seeded(runtime))
-        errand__turn_seeded(runtime, turn);
-    else
-        rotate(runtime, turn);
+    if (errand__replay_arrival(runtime)) {
+        errand__turn_replay(runtime, turn, runtime->config.on_completion,
+                            runtime->config.held_on_completion_arg);
+    } else {
+        errand__put_off_run(runtime);
+        if (errand__seeded(runtime))
+            errand__turn_seeded(runtime, turn);
+        else
+            rotate(runtime, turn);
+    }
     errand__flush_many(runtime);
     errand__virtual_enter(false);
     runtime->driving = false;
+    runtime->turn = NULL;
     conclude(runtime, turn);
     if (runtime->fd_wanted)
         errand__fd_update(runtime);
@@ -150,23 +166,13 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
 
 /* ---- sources ------------------------------------------------------------------------------------ */
 
-static void
-count(errand__turn *turn, uint32_t *left, uint32_t *done)
-{
-    turn->taken = true;
-    turn->items--;
-    if (*left != 0)
-        (*left)--;
-    (*done)++;
-}
-
 void
 errand__interrupt_heed(errand_runtime *runtime)
 {
     errand__block *block = runtime->block;
 
     atomic_store_explicit(&block->interrupted, 0, memory_order_relaxed);
-    errand__foreign_mark(runtime, "an interrupt");
+    errand__foreign_mark(runtime, ERRAND__FOREIGN_INTERRUPT, 0);
     runtime->interrupted = true;
     errand__tasks_cancel_all(runtime, ERRAND_REASON_HOST_STOP);
 }
@@ -190,9 +196,9 @@ errand__take_news(errand_runtime *runtime, errand__turn *turn)
     if (errand__deliver_next(runtime, runtime->config.on_completion,
                              runtime->config.held_on_completion_arg) ==
         ERRAND__ITEM_COMPLETION)
-        count(turn, &turn->completions, &turn->done.completions);
+        errand__turn_count(turn, &turn->completions, &turn->done.completions);
     else
-        count(turn, &turn->commands, &turn->done.commands);
+        errand__turn_count(turn, &turn->commands, &turn->done.commands);
     return true;
 }
 
@@ -216,7 +222,7 @@ errand__take_timer(errand_runtime *runtime, errand__turn *turn)
     if (errand__deadlines_fire(runtime, 1) == 0 &&
         !errand__timers_fire(&runtime->scheduler, now, turn->registration))
         return false;
-    count(turn, &turn->timers, &turn->done.timers);
+    errand__turn_count(turn, &turn->timers, &turn->done.timers);
     return true;
 }
 
@@ -237,8 +243,9 @@ errand__take_visit(errand_runtime *runtime, errand__turn *turn)
         errand__pass_begin(&runtime->scheduler);
         ready = errand__pass_next(&runtime->scheduler);
     }
+    errand__input_turn(runtime, ERRAND_TURN_STEP_VISIT, ready->key, 0);
     ready->visit(ready, runtime);
-    count(turn, &turn->visits, &turn->done.visits);
+    errand__turn_count(turn, &turn->visits, &turn->done.visits);
     return true;
 }
 
@@ -248,7 +255,7 @@ errand__take_cleanup(errand_runtime *runtime, errand__turn *turn)
     if (turn->cleanups == 0 || runtime->cleanup_count == 0 ||
         !errand__cleanup_visit(runtime))
         return false;
-    count(turn, &turn->cleanups, &turn->done.cleanups);
+    errand__turn_count(turn, &turn->cleanups, &turn->done.cleanups);
     return true;
 }
 

@@ -29,9 +29,7 @@ take_due(errand_runtime *runtime, errand__turn *turn)
         !errand__due_next(runtime, runtime->scheduler.now, runtime->config.on_completion,
                           runtime->config.held_on_completion_arg))
         return false;
-    turn->items--;
-    turn->completions--;
-    turn->done.completions++;
+    errand__turn_count(turn, &turn->completions, &turn->done.completions);
     return true;
 }
 
@@ -83,6 +81,8 @@ begin_phase(errand_runtime *runtime, int phase)
         return false;
     errand__interrupt_take(runtime);
     errand__collect(runtime);
+    if (__builtin_expect(runtime->unhanded, 0))
+        errand__replay_news(runtime);
     return true;
 }
 

@@ -10,8 +10,16 @@
  * Time moves here and nowhere else. */
 #include "runtime/runtime.h"
 
-static bool take_completion(errand_runtime *runtime, errand__record *record);
 static void put_back(errand_runtime *runtime, errand__record *record);
+
+uint64_t
+errand__submit_key(errand_runtime *runtime, errand_task *task)
+{
+    if (runtime->given_key != 0)
+        return runtime->given_key;
+    return task == NULL ? errand__key_operation(runtime->key, runtime->submissions++)
+                        : errand__key_operation(task->key, task->submissions++);
+}
 
 void
 errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task *task)
@@ -21,11 +29,7 @@ errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task
 
     if (task == NULL)
         task = scheduler->running;
-    if (runtime->given_key != 0)
-        key = runtime->given_key;
-    else
-        key = task == NULL ? errand__key_operation(runtime->key, runtime->submissions++)
-                           : errand__key_operation(task->key, task->submissions++);
+    key = errand__submit_key(runtime, task);
     record->extra->slot = record->slot;
     if (record->extra->domain != NULL)
         errand__domain_enter(runtime, record);
@@ -95,7 +99,7 @@ run_now(errand_runtime *runtime, errand__record *record)
     for (;;) {
         if (ops->step != NULL)
             ops->step(lease);
-        if (take_completion(runtime, record)) {
+        if (errand__pending_take(runtime, record)) {
             if (!errand__due_lost(runtime, record))
                 return true;
             put_back(runtime, record);
@@ -126,9 +130,15 @@ errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *
     record = &runtime->registrar.records[extra->slot];
     ERRAND_ASSERT(extra->due <=
                   runtime->scheduler.now); /* its job sees its due, or later */
-    errand__heap_remove(&runtime->scheduler.due, first);
-    if (!run_now(runtime, record))
-        return false;
+    if (runtime->unhanded) {
+        if (!errand__replay_settle(runtime, record))
+            return false;
+        errand__order_forget(&runtime->scheduler, extra);
+    } else {
+        errand__heap_remove(&runtime->scheduler.due, first);
+        if (!run_now(runtime, record))
+            return false;
+    }
     errand__deliver(runtime, record, fn, arg);
     return true;
 }
@@ -145,15 +155,18 @@ put_back(errand_runtime *runtime, errand__record *record)
     runtime->pending = link;
 }
 
-/* Takes the completion out of what comes in; the rest stays in its order.  It can only be among
- * what was not collected before: it was not handed over before. */
-static bool
-take_completion(errand_runtime *runtime, errand__record *record)
+/* The rest stays in its order. */
+bool
+errand__pending_take(errand_runtime *runtime, errand__record *record)
 {
     uintptr_t self = (uintptr_t)record | ERRAND__NODE_COMPLETION;
-    uintptr_t before = runtime->pending == 0 ? 0 : runtime->pending_last;
+    uintptr_t before = runtime->pending == 0 || runtime->config.held_replay != NULL
+                           ? 0
+                           : runtime->pending_last;
     uintptr_t link, *place;
 
+    /* But for a replay, it can only be among what was not collected before: it was not handed over
+     * before. */
     errand__collect(runtime);
     place = before == 0 ? &runtime->pending : errand__node_next(before);
     for (link = *place; link != 0; link = *place) {

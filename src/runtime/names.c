@@ -132,7 +132,8 @@ errand_retire(errand_runtime *runtime, const errand_identity *identity)
 bool
 errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec)
 {
-    return errand__seeded(runtime) || runtime->config.times == ERRAND_TIMES_EXACT ||
+    return errand__seeded(runtime) || errand__inputs(runtime) ||
+           runtime->config.times == ERRAND_TIMES_EXACT ||
            errand__spec_needs_label(spec) || errand__spec_needs_extra(spec);
 }
 
@@ -144,7 +145,8 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
 
     if (!errand__block_labels(runtime->block))
         return ERRAND_ENOMEM;
-    if (!errand__seeded(runtime) && !errand__spec_needs_extra(spec)) {
+    if (!errand__seeded(runtime) && !errand__inputs(runtime) &&
+        !errand__spec_needs_extra(spec)) {
         *out_extra = &errand__label_only;
         return ERRAND_OK;
     }

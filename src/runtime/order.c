@@ -149,11 +149,13 @@ errand__submit_audit(errand_runtime *runtime, errand__record *record, errand_tas
 
     if (task == NULL)
         task = runtime->scheduler.running;
+    if (errand__inputs(runtime))
+        record->extra->key = errand__submit_key(runtime, task);
     errand__audit_event(&runtime->scheduler,
                         &(errand_step){
                             .kind = ERRAND_STEP_SUBMIT,
                             .detail = record->kind,
-                            .key = record->operation,
+                            .key = errand__record_key(runtime, record),
                             .context = task == NULL ? 0 : task->key,
                             .label = name,
                         },
@@ -167,13 +169,15 @@ errand__completion_audit(errand_runtime *runtime, errand__record *record)
     errand_log_completion image;
     bool seeded = errand__seeded(runtime);
     uint32_t flags = completion->flags;
-    uint64_t value, digest = payload_digest(runtime, &completion->payload);
+    uint64_t value, digest, size = completion->payload.size;
+
+    if (!errand__replay_digest(runtime, &digest, &size))
+        digest = payload_digest(runtime, &completion->payload);
 
     if (record->resume == NULL && record->wait_state == ERRAND__WAIT_ENDED)
         flags |= ERRAND_LATE;
     value = errand__mix_words((uint64_t)completion->code << 32 | flags,
-                              (uint32_t)completion->job_code, completion->payload.size,
-                              digest);
+                              (uint32_t)completion->job_code, size, digest);
     if (runtime->config.held_recorder != NULL) {
         errand__record_completion(runtime, record, digest, &image);
         image.flags = flags;
@@ -182,7 +186,7 @@ errand__completion_audit(errand_runtime *runtime, errand__record *record)
                         &(errand_step){
                             .kind = ERRAND_STEP_COMPLETION,
                             .detail = (uint32_t)completion->outcome,
-                            .key = seeded ? record->extra->key : record->operation,
+                            .key = errand__record_key(runtime, record),
                             .value = value,
                             .label = completion->operation,
                         },

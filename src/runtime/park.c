@@ -10,9 +10,9 @@
 static bool
 buffered(const errand_runtime *runtime)
 {
-    return runtime->pending != 0 || !errand__inbox_empty(runtime->block) ||
-           runtime->hand_live || runtime->later != 0 ||
-           !errand__list_empty(&runtime->scheduler.ready) ||
+    return errand__replay_arrival(runtime) || runtime->pending != 0 ||
+           !errand__inbox_empty(runtime->block) || runtime->hand_live ||
+           runtime->later != 0 || !errand__list_empty(&runtime->scheduler.ready) ||
            !errand__list_empty(&runtime->scheduler.pass) ||
            atomic_load_explicit(&runtime->block->interrupted, memory_order_acquire) !=
                0; /* Pairs: interrupted */
@@ -60,31 +60,38 @@ errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
 errand_status
 errand_park(errand_runtime *runtime, uint64_t deadline_ns)
 {
-    uint64_t now, until;
-
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
                        "a job may not park a runtime");
     if (runtime->draining || runtime->driving)
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
     if (runtime->external)
-        return ERRAND_EEXTERNAL;
+        return runtime->external_status;
+    errand__park(runtime, deadline_ns);
+    return ERRAND_OK;
+}
+
+void
+errand__park(errand_runtime *runtime, uint64_t deadline_ns)
+{
+    uint64_t now, until;
+
     if (errand__paced(runtime))
         errand__collect(runtime); /* what is not due stays aside */
     if (buffered(runtime))
-        return ERRAND_OK;
+        return;
     if (errand__seeded(runtime)) {
         errand__order_advance(runtime, deadline_ns);
-        return ERRAND_OK;
+        return;
     }
     until = errand__next_deadline(runtime);
     if (deadline_ns < until)
         until = deadline_ns;
     now = errand__runtime_time(runtime);
     if (until <= now)
-        return ERRAND_OK;
+        return;
     if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 && until != UINT64_MAX)
-        return ERRAND_OK; /* that clock moves only by hand */
+        return; /* that clock moves only by hand */
     while (
         errand__sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now) &&
         !buffered(runtime)) {
@@ -93,7 +100,6 @@ errand_park(errand_runtime *runtime, uint64_t deadline_ns)
             break;
     }
     errand__fd_news(runtime);
-    return ERRAND_OK;
 }
 
 void
@@ -138,24 +144,33 @@ errand_runtime_wake_fd(errand_runtime *runtime, int *out_fd)
     return ERRAND_OK;
 }
 
-errand_status
-errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
+/* A replay: how the wait ended in the log. */
+static errand_status
+replay_wait(errand_runtime *runtime)
 {
-    errand_runtime *runtime;
+    const errand_log_step *next = errand__replay_peek(runtime);
 
-    ERRAND_REQUIRE_ARG(lease != NULL, ERRAND_EINVAL, "the lease is NULL");
-    runtime = lease->runtime;
-    ERRAND__ENTER(runtime);
-    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
-                       "a job may not wait for a lease's room");
+    if (next != NULL && next->step.kind == ERRAND_STEP_TURN &&
+        next->step.detail == ERRAND_TURN_STEP_WAIT)
+        return (errand_status)next->step.value;
+    errand__replay_leave(runtime, "the run came to a wait for a lease's room");
+    return runtime->external_status;
+}
+
+static errand_status
+wait_room(errand_runtime *runtime, errand_lease *lease, uint64_t deadline_ns)
+{
     for (;;) {
         const errand__heap_entry *first = errand__heap_first(&runtime->deadlines);
         uint64_t now, until = deadline_ns;
 
         if (lease->closed)
-            return errand__misuse(ERRAND_ECLOSED, __func__, "the lease was shut");
+            return errand__misuse(ERRAND_ECLOSED, "errand_lease_wait_room",
+                                  "the lease was shut");
         if (runtime->external)
-            return ERRAND_EEXTERNAL;
+            return runtime->external_status;
+        if (errand__replay_arrival(runtime))
+            return replay_wait(runtime);
         if (errand__paced(runtime))
             errand__collect(runtime);
         if (lease->owed < lease->owed_max || buffered(runtime)) {
@@ -176,4 +191,20 @@ errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
         errand__flush_all(runtime); /* inside a handler */
         errand__sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now);
     }
+}
+
+errand_status
+errand_lease_wait_room(errand_lease *lease, uint64_t deadline_ns)
+{
+    errand_runtime *runtime;
+    errand_status status;
+
+    ERRAND_REQUIRE_ARG(lease != NULL, ERRAND_EINVAL, "the lease is NULL");
+    runtime = lease->runtime;
+    ERRAND__ENTER(runtime);
+    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
+                       "a job may not wait for a lease's room");
+    status = wait_room(runtime, lease, deadline_ns);
+    errand__input_turn(runtime, ERRAND_TURN_STEP_WAIT, 0, (uint64_t)status);
+    return status;
 }

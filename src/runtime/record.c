@@ -52,20 +52,24 @@ void
 errand__record_begin(errand_runtime *runtime)
 {
     const errand_runtime_config *config = &runtime->config;
+    const errand_choices *choices = &runtime->scheduler.chooser.given;
     char policy[128] = "arrival";
     const errand_log_header header = {
         .version = errand_version(),
         .order = config->order,
         .seed = config->seed,
         .start_ns = config->start_ns,
-        .policy = (uint32_t)runtime->scheduler.policy.kind,
+        .policy = (uint32_t)choices->policy | (uint32_t)choices->provider
+                                                  << ERRAND__LOG_PROVIDER_SHIFT,
         .policy_text = policy,
     };
 
     if (config->held_recorder == NULL)
         return;
     if (errand__seeded(runtime))
-        write_policy(&runtime->scheduler.chooser.given, policy, sizeof policy);
+        write_policy(choices, policy, sizeof policy);
+    else
+        runtime->scheduler.audit.inputs = true;
     errand__recorder_begin(config->held_recorder, &header, &runtime->owner);
     runtime->scheduler.audit.record = hear;
     runtime->scheduler.audit.record_arg = runtime;

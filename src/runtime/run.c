@@ -33,14 +33,55 @@ wait_for_more(errand_runtime *runtime, const errand_turn *turn, uint64_t deadlin
         errand__park_news(runtime);
         return ERRAND_OK;
     }
-    return errand_park(runtime, until);
+    errand__park(runtime, until);
+    return runtime->external ? runtime->external_status : ERRAND_OK;
+}
+
+/* A replay: how the log says that the run ended here; OK = it went on. */
+static errand_status
+logged_end(errand_runtime *runtime)
+{
+    const errand_log_step *next = errand__replay_peek(runtime);
+
+    if (next == NULL || next->step.kind != ERRAND_STEP_TURN ||
+        next->step.detail != ERRAND_TURN_STEP_RUN)
+        return ERRAND_OK;
+    if (next->step.value == ERRAND_OK)
+        errand__replay_leave(runtime, "in this run its task has not ended");
+    return (errand_status)next->step.value;
+}
+
+static errand_status
+run_until(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_ns)
+{
+    errand__turn turn;
+    errand_status status = ERRAND_OK;
+
+    while (status == ERRAND_OK && !has_ended(runtime, id)) {
+        if (errand__replay_arrival(runtime)) {
+            status = logged_end(runtime);
+            if (status != ERRAND_OK || runtime->external)
+                break;
+        } else if (errand__runtime_time(runtime) >= deadline_ns) {
+            return ERRAND_ETIMEOUT;
+        }
+        errand__turn_init(&turn, NULL);
+        turn.stop = errand__task_find(&runtime->scheduler, id);
+        turn.stop_number = id->task;
+        turn.until = deadline_ns;
+        errand__turn_run(runtime, &turn);
+        if (turn.done.kind != ERRAND_TURN_PROGRESS && !errand__replay_arrival(runtime))
+            status = wait_for_more(runtime, &turn.done, deadline_ns);
+        if (runtime->external)
+            status = runtime->external_status;
+    }
+    return status;
 }
 
 errand_status
 errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_ns)
 {
-    errand__turn turn;
-    errand_status status = ERRAND_OK;
+    errand_status status;
 
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(id != NULL, ERRAND_EINVAL, "the id is NULL");
@@ -53,22 +94,13 @@ errand_run(errand_runtime *runtime, const errand_task_id *id, uint64_t deadline_
     if (id->runtime != runtime->id || errand__task_find(&runtime->scheduler, id) == NULL)
         return ERRAND_EUNKNOWN;
     if (runtime->external)
-        return ERRAND_EEXTERNAL;
+        return runtime->external_status;
     if (runtime->config.deadline_ns != 0 && runtime->config.deadline_ns < deadline_ns)
         deadline_ns = runtime->config.deadline_ns;
-    while (status == ERRAND_OK && !has_ended(runtime, id)) {
-        if (errand__runtime_time(runtime) >= deadline_ns)
-            return runtime->run_status = ERRAND_ETIMEOUT;
-        errand__turn_init(&turn, NULL);
-        turn.stop = errand__task_find(&runtime->scheduler, id);
-        turn.stop_number = id->task;
-        turn.until = deadline_ns;
-        errand__turn_run(runtime, &turn);
-        if (turn.done.kind != ERRAND_TURN_PROGRESS)
-            status = wait_for_more(runtime, &turn.done, deadline_ns);
-        if (runtime->external)
-            status = ERRAND_EEXTERNAL;
-    }
+    status = run_until(runtime, id, deadline_ns);
+    errand__input_turn(runtime, ERRAND_TURN_STEP_RUN, 0, (uint64_t)status);
+    if (runtime->external)
+        status = runtime->external_status;
     return runtime->run_status = status;
 }
 

@@ -92,7 +92,7 @@ errand_run_root(errand_runtime *runtime, const errand_task_spec *root,
     abort_rest(runtime);
     report_end(runtime, &id, &report);
     errand_task_let(runtime, &id);
-    report.time_ns = errand__runtime_time(runtime);
+    report.time_ns = errand__runtime_read(runtime);
     report.digest = errand_digest(runtime);
     *out_report = report;
     return status;

@@ -44,10 +44,11 @@ config_check(const errand_runtime_config *config)
     ERRAND_REQUIRE_ARG(config->operations_max < (1u << 24) &&
                            config->messages < (1u << 24),
                        ERRAND_EINVAL, "operations_max and messages must be below 2^24");
-    ERRAND_REQUIRE_ARG(config->order == ERRAND_ORDER_ARRIVAL ||
-                           config->order == ERRAND_ORDER_INLINE ||
-                           config->order == ERRAND_ORDER_PACED,
-                       ERRAND_EINVAL, "config->order is unknown");
+    ERRAND_REQUIRE_ARG((unsigned)config->order <= ERRAND_ORDER_REPLAY, ERRAND_EINVAL,
+                       "config->order is unknown");
+    ERRAND_REQUIRE_ARG(
+        (config->order == ERRAND_ORDER_REPLAY) == (config->held_replay != NULL),
+        ERRAND_EINVAL, "the order of replays needs held_replay, no other one takes it");
     ERRAND_REQUIRE_ARG(config->times <= ERRAND_TIMES_NONE, ERRAND_EINVAL,
                        "config->times is unknown");
     ERRAND_REQUIRE_ARG(config->held_allocator == NULL ||
@@ -56,6 +57,12 @@ config_check(const errand_runtime_config *config)
                        ERRAND_EINVAL, "the allocator needs alloc and free");
     ERRAND_REQUIRE_ARG(config->held_recorder == NULL || !config->held_recorder->begun,
                        ERRAND_EINVAL, "the recorder has a runtime; open another one");
+    if (config->held_replay != NULL) {
+        errand_status status = errand__replay_check(config);
+
+        if (status != ERRAND_OK)
+            return status;
+    }
     if (config->choices == NULL)
         return ERRAND_OK;
     if (errand__choices_check(config->choices, &text) != ERRAND_OK)
@@ -118,6 +125,8 @@ runtime_init(errand_runtime *runtime)
     errand__heap_init(&runtime->deadlines, NULL);
     errand__scheduler_init(&runtime->scheduler, &runtime->config, runtime->allocator,
                            &runtime->registrar, &errand__tasks_outside, runtime);
+    if (runtime->config.held_replay != NULL)
+        errand__replay_begin(runtime);
     errand__record_begin(runtime);
     runtime->config.choices = NULL; /* copied */
     atomic_store_explicit(&runtime->owner, errand__thread_self(), memory_order_release);
@@ -127,7 +136,7 @@ errand_status
 errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_runtime)
 {
     errand_runtime_config chosen = {.struct_size = sizeof chosen};
-    errand_choices choices;
+    errand_choices choices = {.struct_size = sizeof choices};
     const errand_allocator *allocator;
     errand_runtime *runtime;
     errand_status status;
@@ -144,6 +153,8 @@ errand_runtime_create(const errand_runtime_config *config, errand_runtime **out_
             return status;
     }
     fill_defaults(&chosen);
+    if (chosen.held_replay != NULL)
+        errand__replay_config(&chosen, &choices);
     allocator = chosen.held_allocator;
     runtime = errand__mem_alloc(allocator, sizeof *runtime);
     if (runtime == NULL)
@@ -206,16 +217,27 @@ errand_runtime_adopt(errand_runtime *runtime)
 uint64_t
 errand__runtime_time(const errand_runtime *runtime)
 {
-    if (errand__seeded(runtime) ||
-        (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0)
-        return runtime->scheduler.now;
-    return errand__clock_now();
+    return runtime->scheduler.real_clock ? errand__clock_now() : runtime->scheduler.now;
+}
+
+uint64_t
+errand__runtime_read(errand_runtime *runtime)
+{
+    return runtime->scheduler.audit.inputs ? errand__scheduler_read(&runtime->scheduler)
+                                           : errand__runtime_time(runtime);
 }
 
 uint64_t
 errand_runtime_now(const errand_runtime *runtime)
 {
-    return runtime == NULL ? 0 : errand__runtime_time(runtime);
+    if (runtime == NULL)
+        return 0;
+    /* Only its owner's readings can be told apart; a runtime is never made const. */
+    if (runtime->scheduler.audit.inputs &&
+        atomic_load_explicit(&runtime->owner, memory_order_relaxed) ==
+            errand__thread_self())
+        return errand__runtime_read((errand_runtime *)(uintptr_t)runtime);
+    return errand__runtime_time(runtime);
 }
 
 uint64_t
@@ -273,6 +295,7 @@ errand_runtime_unwound(errand_runtime *runtime)
     errand__scheduler_unwound(&runtime->scheduler);
     errand__visit_finish(runtime);
     runtime->draining = runtime->driving = false;
+    runtime->turn = NULL;
     errand__virtual_enter(false);
     errand__flush_all(runtime);
     errand__fd_news(runtime);

@@ -44,6 +44,8 @@ typedef struct errand__cleanup {
     struct errand__cleanup *next_free;
 } errand__cleanup;
 
+typedef struct errand__turn errand__turn;
+
 struct errand_inbox {     /* handle for other threads; immutable */
     errand__block *block; /* held */
     uint32_t fork_epoch;
@@ -112,8 +114,13 @@ struct errand_runtime {
     bool
         interrupted; /* seeded: what is with its executor goes by real state from here on */
     bool dues_over; /* seeded: at the end what comes is told as it comes */
-    bool external; /* seeded: the run ended for something real; external_text says what */
-    char external_text[192];
+    /* The run ended for something that is not its own: real in a seeded order, or not in the log
+     * that is replayed; external_text says what. */
+    bool external;
+    errand_status external_status; /* EEXTERNAL or EREPRODUCE */
+    char external_text[512];
+    struct errand__turn *turn; /* in progress, or NULL */
+    bool unhanded;      /* replay: results come from the log, no executor gets anything */
     bool foreign_input; /* seeded and something came from another thread */
     char foreign_text[96];
     errand_lease
@@ -173,6 +180,8 @@ errand__lease_count(const errand_runtime *runtime) /* owner */
     return atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
 }
 uint64_t errand__runtime_time(const errand_runtime *runtime); /* now, on its clock */
+/* The same, where the program sees what comes of it: an input. */
+uint64_t errand__runtime_read(errand_runtime *runtime);
 static inline bool
 errand__seeded(const errand_runtime *runtime)
 {
@@ -182,6 +191,21 @@ static inline bool
 errand__paced(const errand_runtime *runtime)
 {
     return runtime->config.order == ERRAND_ORDER_PACED;
+}
+/* Are steps made of what is real (arrival order, for a replay)? */
+static inline bool
+errand__inputs(const errand_runtime *runtime)
+{
+    return runtime->scheduler.audit.inputs;
+}
+/* What the audit knows an armed operation by. */
+static inline uint64_t
+errand__record_key(const errand_runtime *runtime, const errand__record *record)
+{
+    bool keyed = errand__seeded(runtime) || errand__inputs(runtime);
+
+    return keyed && record->extra != NULL && record->extra->key != 0 ? record->extra->key
+                                                                     : record->operation;
 }
 /* Does virtual time say how far this armed operation is?  Not at the end of its runtime or lease,
  * which no due will be waited for; nor, once the run was interrupted, if its executor has it. */
@@ -197,8 +221,13 @@ errand__virtually(const errand_runtime *runtime, const errand__record *record)
  * needs. */
 bool errand__calls_begin(errand_runtime *runtime);
 void errand__calls_end(errand_runtime *runtime, bool begun);
-/* A worker's, or a host's, foreign input reached a seeded run (O65). */
-void errand__foreign_mark(errand_runtime *runtime, const char *what);
+/* A worker's, or a host's, foreign input reached a run: a seeded one is marked (O65).  key: of the
+ * operation that it is about; 0 = none. */
+void errand__foreign_mark(errand_runtime *runtime, const char *what, uint64_t key);
+#define ERRAND__FOREIGN_INTERRUPT "an interrupt"
+#define ERRAND__FOREIGN_CANCEL    "a posted cancel"
+#define ERRAND__FOREIGN_COMMAND   "a posted command"
+#define ERRAND__FOREIGN_WORK      "a report of work" /* arrival order only */
 
 /* ---- submit.c -------------------------------------------------------------------------------------------- */
 /* Admission of a SPLIT or filled record on a lease: checks, accounts, arms, hands over (arrival) or queues by
@@ -263,6 +292,8 @@ bool errand__wait_recall(errand_runtime *runtime, const errand_identity *identit
 void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 
 /* ---- drain.c --------------------------------------------------------------------------------------------- */
+/* Takes an operation's completion out of what has come and was not told; false: it is not there. */
+bool errand__pending_take(errand_runtime *runtime, errand__record *record);
 /* Moves what is in the inbox behind pending. */
 void errand__collect_some(errand_runtime *runtime);
 static inline void
@@ -299,6 +330,8 @@ void errand__park_news(errand_runtime *runtime);
 void errand__completion_audit(errand_runtime *runtime, errand__record *record);
 void errand__submit_audit(errand_runtime *runtime, errand__record *record,
                           errand_task *task);
+/* Of the operation that is submitted now, by this task or (NULL) outside of any. */
+uint64_t errand__submit_key(errand_runtime *runtime, errand_task *task);
 /* One completion, of a record that is not in the chain any more. */
 void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
@@ -328,8 +361,13 @@ void errand__deadline_forget(errand_runtime *runtime, errand__record *record);
 void errand__deadline_begin(errand_runtime *runtime, errand__record *record);
 /* A posted node was taken from the chain. */
 void errand__posted_run(errand_runtime *runtime, errand__record *record);
+/* asked: to cancel it; else its job has told of its work. */
+void errand__posted_apply(errand_runtime *runtime, errand__record *record, bool asked,
+                          bool reported);
 /* Deadlines that are due, at most budget. */
 size_t errand__deadlines_fire(errand_runtime *runtime, size_t budget);
+/* That of this operation, whatever the clock says; false: it has none. */
+bool errand__deadline_replay(errand_runtime *runtime, errand__record *record);
 void errand__later_run(errand_runtime *runtime);
 
 /* ---- cleanup.c ------------------------------------------------------------------------------------------- */
@@ -383,6 +421,7 @@ bool errand__due_lost(errand_runtime *runtime, const errand__record *record);
 void errand__external_thread(errand_runtime *runtime, const char *name, uint32_t kind);
 /* park.c: sleeps on the inbox after the executors were asked; true: one of them wants to be asked
  * again. */
+void errand__park(errand_runtime *runtime, uint64_t deadline_ns);
 bool errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns);
 
 /* ---- order.c / drive.c ----------------------------------------------------------------------- */
@@ -414,6 +453,7 @@ void errand__record_completion(errand_runtime *runtime, const errand__record *re
 void errand__record_note(errand_runtime *runtime, const char *label, const void *bytes,
                          size_t size);
 void errand__record_end(errand_runtime *runtime, bool clean);
+
 /* accounts.c, park.c */
 /* Seeded: an operation has ended for the program; counted once. */
 void errand__told(errand_runtime *runtime, errand__record *record, errand_outcome outcome,
@@ -427,7 +467,7 @@ uint64_t errand__next_deadline(const errand_runtime *runtime);
 void errand__order_move(errand_runtime *runtime, uint64_t to);
 uint64_t errand__order_event(const errand_runtime *runtime);
 
-typedef struct errand__turn { /* a turn in progress */
+struct errand__turn { /* a turn in progress */
     uint32_t items, completions, timers, visits, cleanups, commands; /* left */
     bool unlimited;          /* no limit of items: each source once */
     bool taken;              /* an item */
@@ -439,16 +479,27 @@ typedef struct errand__turn { /* a turn in progress */
     uint64_t registration;   /* timers from this one on are of a later turn */
     const errand_task *stop; /* the turn ends when this task has; or NULL */
     uint64_t stop_number;    /* its number: its record may be another's by then */
+    bool over;               /* the run has ended: see runtime->external */
     errand_turn done;
-} errand__turn;
+};
 void errand__turn_init(errand__turn *turn, const errand_budget *budget);
+static inline void
+errand__turn_count(errand__turn *turn, uint32_t *left, uint32_t *done)
+{
+    turn->taken = true;
+    turn->items -= turn->items != 0;
+    *left -= *left != 0;
+    (*done)++;
+}
+/* Follow-ups that found no room, and what was put off to now. */
+void errand__put_off_run(errand_runtime *runtime);
 /* One turn; what was left undone by an unwind goes first. */
 void errand__turn_run(errand_runtime *runtime, errand__turn *turn);
 void errand__turn_seeded(errand_runtime *runtime, errand__turn *turn);
 static inline bool
 errand__turn_ended(const errand__turn *turn)
 {
-    return turn->items == 0 ||
+    return turn->items == 0 || turn->over ||
            (turn->stop != NULL &&
             (turn->stop->number != turn->stop_number || turn->stop->finished)) ||
            (turn->wall_end != 0 && turn->taken && errand__clock_now() >= turn->wall_end);
@@ -493,4 +544,5 @@ void errand__tasks_abort_all(errand_runtime *runtime);
 size_t errand__tasks_live(const errand_runtime *runtime);
 void errand__tasks_fini(errand_runtime *runtime);
 bool errand__tasks_trace(errand_runtime *runtime, errand_visitor *visitor);
+#include "runtime/inputs.h"
 #endif

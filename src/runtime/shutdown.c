@@ -59,12 +59,12 @@ cancel_armed(errand_runtime *runtime, const errand_lease *only, bool queued_only
     for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
         errand__record *record = &runtime->registrar.records[slot];
         unsigned state;
+        uint64_t control;
 
         if (record->phase != ERRAND__PHASE_ARMED || record == runtime->hand ||
             (only != NULL && runtime->leases[record->lease] != only))
             continue;
-        state = errand__control_state(
-            atomic_load_explicit(&record->control, memory_order_acquire));
+        state = errand__input_state(runtime, record, &control);
         if (state == ERRAND__SETTLED || (queued_only && state != ERRAND__QUEUED))
             continue;
         errand__cancel_record(runtime, record, ERRAND_REASON_SHUTDOWN);
@@ -83,8 +83,8 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
             take_news(runtime, mode);
         else
             keep_news(runtime);
-        if (at_rest(runtime, only))
-            break;
+        if (at_rest(runtime, only) || (only != NULL && runtime->unhanded))
+            break; /* nobody has what a replay's log will tell of */
         now = errand__clock_now();
         if (now >= deadline_ns)
             break;
@@ -399,6 +399,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
                        "a job may not end a runtime");
     if (runtime->draining || runtime->driving)
         return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
+    errand__replay_over(runtime);
     runtime->closing = true;
     runtime->stop_ns = deadline_ns;
     if (mode == ERRAND_SHUTDOWN_RUN)

@@ -25,8 +25,7 @@ submit_time(errand_runtime *runtime)
 
     if (runtime->config.times == ERRAND_TIMES_NONE)
         return 0;
-    if (errand__seeded(runtime) ||
-        (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0)
+    if (!runtime->scheduler.real_clock)
         return runtime->scheduler.now;
     if (runtime->clock_left > 0 && (runtime->draining || runtime->driving)) {
         runtime->clock_left--;
@@ -94,6 +93,12 @@ errand__hand_over(errand_runtime *runtime, errand__record *record)
 static errand_status
 admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
 {
+    if (__builtin_expect(runtime->config.held_replay != NULL, 0)) {
+        errand_status status = errand__input_refusal(runtime);
+
+        if (status != ERRAND_OK)
+            return status;
+    }
     if (runtime->closing || lease->closed || lease->refusing)
         return ERRAND_ECLOSED;
     if (lease->owed >= lease->owed_max)
@@ -101,7 +106,7 @@ admissible(errand_runtime *runtime, errand_lease *lease, bool quarantined)
     if (quarantined && atomic_load_explicit(&runtime->held, memory_order_relaxed) >=
                            runtime->config.held_max)
         return ERRAND_EFULL;
-    return reserve(runtime, lease);
+    return runtime->unhanded ? ERRAND_OK : reserve(runtime, lease);
 }
 
 /* The queue that the record needs; asked of the executor once per lane and priority, where nothing
@@ -116,6 +121,8 @@ make_ready(errand_lease *lease, const errand__record *record)
     errand_status status;
 
     if (plain && (lease->ready & bit) != 0)
+        return ERRAND_OK;
+    if (((errand_runtime *)lease->runtime)->unhanded)
         return ERRAND_OK;
     status = lease->executor->ops->ready(lease, record);
     if (status == ERRAND_OK && plain)
@@ -147,11 +154,14 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     } else {
         if (errand__audit_listens(&runtime->scheduler.audit))
             errand__submit_audit(runtime, record, task);
+        if (__builtin_expect(runtime->unhanded, 0))
+            goto handed; /* its result is in the log */
         if (__builtin_expect(record->extra != NULL && record->extra->domain != NULL, 0))
             errand__domain_enter(runtime, record);
         else
             hand_over(runtime, lease, record, generation);
     }
+handed:
     ERRAND__PAUSE("submit-handed");
 }
 
@@ -168,9 +178,10 @@ errand__admit(errand_lease *lease, errand__record *record, errand_task *task)
     }
     if (status == ERRAND_OK)
         status = make_ready(lease, record);
-    if (status == ERRAND_OK)
-        admit(runtime, lease, record, task, true);
-    return status;
+    if (status != ERRAND_OK)
+        return errand__input_refused(runtime, status, task);
+    admit(runtime, lease, record, task, true);
+    return ERRAND_OK;
 }
 
 static inline errand_status
@@ -305,7 +316,7 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
     if (status == ERRAND_OK && errand__needs_extra(runtime, spec))
         status = errand__extra_make(runtime, spec, &extra);
     if (status != ERRAND_OK)
-        return status;
+        return errand__input_refused(runtime, status, task);
     status = errand__registrar_issue(&runtime->registrar, spec->kind, wait, &record);
     if (status == ERRAND_OK) {
         errand__record_fill(record, spec, extra);
@@ -317,7 +328,7 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
         errand__extra_give(&runtime->registrar, extra);
     }
     if (status != ERRAND_OK)
-        return status;
+        return errand__input_refused(runtime, status, task);
     if (resume != NULL)
         errand__wait_begin(runtime, record, resume);
     if (out_identity != NULL)

@@ -54,7 +54,7 @@ errand_task_yield(errand_task *task)
 static errand_status
 sleep_until(errand_task *task, errand_runtime *runtime, uint64_t deadline)
 {
-    if (deadline <= errand__runtime_time(runtime)) {
+    if (deadline <= errand__runtime_read(runtime)) {
         errand__task_ready_soon(task, ERRAND_WHY_TIME);
         return ERRAND_OK;
     }
@@ -70,7 +70,7 @@ errand_task_sleep(errand_task *task, uint64_t ns)
 
     if (status != ERRAND_OK)
         return status;
-    now = errand__runtime_time(runtime);
+    now = errand__runtime_read(runtime);
     ERRAND_REQUIRE_ARG(ns <= UINT64_MAX - now, ERRAND_EINVAL,
                        "now + ns is beyond all time");
     return sleep_until(task, runtime, now + ns);

@@ -18,6 +18,7 @@ static void
 say_late(errand_runtime *runtime, const errand__record *record, uint64_t ns)
 {
     runtime->external = true;
+    runtime->external_status = ERRAND_EEXTERNAL;
     errand__text_format(
         runtime->external_text, sizeof runtime->external_text,
         "operation %llu '%s' of kind %u, due at %llu ns of virtual time, "
@@ -68,6 +69,7 @@ errand__due_lost(errand_runtime *runtime, const errand__record *record)
         ((control >> ERRAND__CODE_SHIFT) & 0xff) != ERRAND_CODE_WORKER_LOST)
         return false;
     runtime->external = true;
+    runtime->external_status = ERRAND_EEXTERNAL;
     errand__text_format(
         runtime->external_text, sizeof runtime->external_text,
         "operation %llu '%s' of kind %u was never run: its worker was lost "
@@ -82,6 +84,7 @@ errand__external_thread(errand_runtime *runtime, const char *name, uint32_t kind
     if (runtime->external)
         return;
     runtime->external = true;
+    runtime->external_status = ERRAND_EEXTERNAL;
     errand__text_format(runtime->external_text, sizeof runtime->external_text,
                         "operation '%s' of kind %u was not submitted: no worker thread "
                         "could be made for it",

@@ -52,6 +52,8 @@ errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
         write_step(bytes, &step, label_hash);
         audit->mix = errand__mix_bytes(audit->mix, bytes, sizeof bytes);
     }
+    if (audit->replay != NULL)
+        audit->replay(audit->replay_arg, &step);
     if (audit->record != NULL)
         audit->record(audit->record_arg, &step, bytes, label_hash);
     if (audit->trace != NULL)
@@ -84,7 +86,9 @@ errand_step_name(errand_step_kind kind)
         [ERRAND_STEP_CANCEL] = "cancel",   [ERRAND_STEP_DRAW] = "draw",
         [ERRAND_STEP_COMMAND] = "command", [ERRAND_STEP_NOTE] = "note",
         [ERRAND_STEP_TIME] = "time",       [ERRAND_STEP_STOP] = "stop",
-        [ERRAND_STEP_STOPPED] = "stopped",
+        [ERRAND_STEP_STOPPED] = "stopped", [ERRAND_STEP_REFUSED] = "refused",
+        [ERRAND_STEP_FOUND] = "found",     [ERRAND_STEP_HOOK] = "hook",
+        [ERRAND_STEP_TURN] = "turn",
     };
     size_t number = (size_t)kind;
 

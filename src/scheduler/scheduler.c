@@ -84,3 +84,19 @@ errand__scheduler_time(errand__scheduler *scheduler)
         scheduler->now = errand__clock_now();
     return scheduler->now;
 }
+
+uint64_t
+errand__scheduler_read(errand__scheduler *scheduler)
+{
+    const errand__audit *audit = &scheduler->audit;
+    uint64_t now;
+
+    if (!audit->inputs)
+        return errand__scheduler_time(scheduler);
+    if (audit->replay != NULL && audit->replay_time(audit->replay_arg, &now))
+        scheduler->now = now;
+    else
+        errand__scheduler_time(scheduler);
+    errand__audit_step(scheduler, ERRAND_STEP_TIME, 0, 0, scheduler->now, NULL);
+    return scheduler->now;
+}

@@ -124,11 +124,17 @@ typedef struct errand__audit {
     void (*record)(void *arg, const errand_step *step, const unsigned char *bytes,
                    uint64_t label_hash);
     void *record_arg;
+    /* A replay compares each step, and says what time it is where the program asks. */
+    void (*replay)(void *arg, const errand_step *step);
+    bool (*replay_time)(void *arg, uint64_t *out_now);
+    void *replay_arg;
+    bool inputs; /* arrival order: what is real gets steps, too */
 } errand__audit;
 static inline bool
 errand__audit_listens(const errand__audit *audit)
 {
-    return audit->seeded || audit->trace != NULL || audit->record != NULL;
+    return audit->seeded || audit->trace != NULL || audit->record != NULL ||
+           audit->replay != NULL;
 }
 /* One step: folded into the digest in seeded orders, handed to trace and recorder in all. */
 void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
@@ -359,6 +365,8 @@ void errand__scheduler_init(errand__scheduler *scheduler,
 /* Frees the memory; all tasks have finished. */
 void errand__scheduler_fini(errand__scheduler *scheduler);
 uint64_t errand__scheduler_time(errand__scheduler *scheduler);
+/* The same, where the program sees what comes of it: an input. */
+uint64_t errand__scheduler_read(errand__scheduler *scheduler);
 /* a + b, at most UINT64_MAX. */
 static inline uint64_t
 errand__time_add(uint64_t a, uint64_t b)

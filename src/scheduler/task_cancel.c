@@ -64,7 +64,7 @@ errand__task_shield_enter(errand_task *task, uint64_t limit)
 {
     if (task->shields++ != 0)
         return; /* the outermost limit rules */
-    task->shield_over = limit <= errand__scheduler_time(task->scheduler);
+    task->shield_over = limit <= errand__scheduler_read(task->scheduler);
     if (!task->shield_over)
         guard_until(task, limit);
 }
@@ -117,7 +117,7 @@ take_effect(errand_task *task)
         return;
     if (task->grace_end == 0)
         task->grace_end =
-            errand__time_add(errand__scheduler_time(scheduler), scheduler->grace);
+            errand__time_add(errand__scheduler_read(scheduler), scheduler->grace);
     guard_until(task, task->grace_end);
     if (task->wait == ERRAND__TASK_WAIT_OPERATION)
         scheduler->outside->cancel(scheduler->context, task, reason);

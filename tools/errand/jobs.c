@@ -28,6 +28,32 @@ count_drop(void *data, size_t size)
 
 static const errand_payload_type count_type = {"count", count_drop};
 
+static bool
+count_encode(const void *data, size_t size, errand_sink *sink)
+{
+    (void)size;
+    errand_sink_word(sink, *(const uint64_t *)data);
+    return true;
+}
+
+static errand_status
+count_decode(const void *bytes, size_t size, errand_payload *out_payload)
+{
+    const unsigned char *in = bytes;
+    if (size != 8)
+        return ERRAND_EDECODE;
+    uint64_t *count = calloc(1, sizeof *count);
+    if (count == NULL)
+        return ERRAND_ENOMEM;
+    for (int i = 0; i < 8; i++)
+        *count |= (uint64_t)in[i] << (8 * i);
+    *out_payload = (errand_payload){&count_type, count, sizeof *count};
+    return ERRAND_OK;
+}
+
+static const errand_payload_codec count_codec = {sizeof count_codec, count_encode,
+                                                 count_decode};
+
 typedef struct primes_state {
     uint32_t limit;
 } primes_state;
@@ -121,7 +147,9 @@ errand__jobs_register(lua_State *L)
         {.struct_size = sizeof jobs[0],
          .name = "primes",
          .fill = primes_fill,
-         .push = primes_push},
+         .push = primes_push,
+         .held_type = &count_type,
+         .held_codec = &count_codec},
         {.struct_size = sizeof jobs[0], .name = "panic", .fill = panic_fill},
     };
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)

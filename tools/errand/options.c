@@ -22,6 +22,7 @@ enum {
     OPTION_SAVE_TAPE,
     OPTION_RECORD,
     OPTION_RECORD_PAYLOADS,
+    OPTION_REPLAY,
     OPTION_JSON,
     OPTION_STATS,
     OPTION_QUIET,
@@ -42,6 +43,7 @@ static const struct option table[] = {
     {"save-tape", required_argument, NULL, OPTION_SAVE_TAPE},
     {"record", required_argument, NULL, OPTION_RECORD},
     {"record-payloads", no_argument, NULL, OPTION_RECORD_PAYLOADS},
+    {"replay", required_argument, NULL, OPTION_REPLAY},
     {"json", no_argument, NULL, OPTION_JSON},
     {"stats", no_argument, NULL, OPTION_STATS},
     {"quiet", no_argument, NULL, OPTION_QUIET},
@@ -154,6 +156,20 @@ settle_order(errand__options *options, bool ordered)
     return false;
 }
 
+/* A log knows all that. */
+static bool
+settle_replay(const errand__options *options, bool ordered)
+{
+    const char *given = ordered                   ? "--order"
+                        : options->has_seed       ? "--seed"
+                        : options->policy != NULL ? "--policy"
+                                                  : NULL;
+    if (options->replay_path == NULL || given == NULL)
+        return true;
+    errand__help_problem("--replay: leave out %s: it is the log's", given);
+    return false;
+}
+
 /* ---- words -------------------------------------------------------------------------------- */
 
 /* "--se" is short for several: names them.  false = it is short for none. */
@@ -240,6 +256,9 @@ take_option(option_state *state, int option)
         break;
     case OPTION_RECORD_PAYLOADS:
         options->record_payloads = true;
+        break;
+    case OPTION_REPLAY:
+        options->replay_path = optarg;
         break;
     case OPTION_JSON:
         options->json = true;
@@ -359,7 +378,8 @@ errand__options_read(int argc, char **argv, errand__options *out_options)
         if (!take_option(&state, option))
             return false;
     }
-    if (!settle_order(out_options, state.ordered))
+    if (!settle_replay(out_options, state.ordered) ||
+        !settle_order(out_options, state.ordered))
         return false;
     if (out_options->record_payloads && out_options->record_path == NULL) {
         errand__help_problem("--record-payloads needs --record FILE");

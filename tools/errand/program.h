@@ -21,6 +21,7 @@ typedef enum errand__exit {
     ERRAND__EXIT_REFUSED = 6,  /* the run could not start: memory, threads */
     ERRAND__EXIT_OUTPUT = 7,   /* standard output or the trace could not be written */
     ERRAND__EXIT_EXTERNAL = 8, /* what virtual time cannot express */
+    ERRAND__EXIT_DEPARTED = 9, /* a replay left its log */
     ERRAND__EXIT_SIGNAL = 128  /* and the signal's number */
 } errand__exit;
 
@@ -53,6 +54,7 @@ typedef struct errand__options {
     const char *policy, *tape_path, *save_tape_path; /* NULL = not given */
     const char *record_path;
     bool record_payloads;
+    const char *replay_path;
     const char *logs[2]; /* log: the first; diff: both */
     bool json;           /* log, diff */
     bool stats, quiet;
@@ -151,6 +153,20 @@ bool errand__recording_init(errand__recording *recording, const errand__options 
                             const errand__script *script);
 /* false = the log is not whole; a message said so. */
 bool errand__recording_fini(errand__recording *recording);
+
+/* ---- replaying.c: a log again --------------------------------------------------------------------- */
+/* Of the script and of what it is started with: equal where a log can be compared or replayed. */
+typedef struct errand__identity {
+    uint64_t build, config;
+    char build_text[128], config_text[256];
+} errand__identity;
+void errand__recording_identity(const errand__options *options,
+                                const errand__script *script,
+                                errand__identity *out_identity);
+/* Opens options->replay_path, if it is given; then *out_replay is not NULL and order and seed of
+ * the options become the log's.  false = it cannot be replayed; a message said why. */
+bool errand__replaying_init(errand__options *options, const errand__script *script,
+                            errand_replay **out_replay);
 
 /* ---- log_print.c, diff.c: logs; each returns the exit code ------------------------------------- */
 int errand__log_run(const errand__options *options);

@@ -15,34 +15,52 @@ hash(uint64_t from, const void *bytes, size_t size)
 }
 #define HASH_BEGIN UINT64_C(14695981039346656037)
 
+void
+errand__recording_identity(const errand__options *options, const errand__script *script,
+                           errand__identity *out_identity)
+{
+    errand__identity *self = out_identity;
+    size_t used = 0;
+    self->build = hash(HASH_BEGIN, script->text, script->size);
+    self->build = hash(self->build, errand_version(), strlen(errand_version()));
+    snprintf(self->build_text, sizeof self->build_text, "%s",
+             script->chunk + (script->chunk[0] == '@'));
+    self->config = HASH_BEGIN;
+    self->config_text[0] = '\0';
+    if (options->deadline_ns != 0) {
+        self->config =
+            hash(self->config, &options->deadline_ns, sizeof options->deadline_ns);
+        used = (size_t)snprintf(self->config_text, sizeof self->config_text,
+                                "--deadline %g ", (double)options->deadline_ns / 1e9);
+    }
+    for (int i = 0; i < options->argc; i++) {
+        self->config = hash(self->config, options->argv[i], strlen(options->argv[i]) + 1);
+        if (used < sizeof self->config_text)
+            used += (size_t)snprintf(self->config_text + used,
+                                     sizeof self->config_text - used, "%s%s",
+                                     i == 0 ? "" : " ", options->argv[i]);
+    }
+}
+
 bool
 errand__recording_init(errand__recording *recording, const errand__options *options,
                        const errand__script *script)
 {
-    char build[128], text[256] = "";
+    errand__identity identity;
     errand_recorder_config config = {
         .struct_size = sizeof config,
         .payloads =
             options->record_payloads ? ERRAND_RECORD_PAYLOADS : ERRAND_RECORD_DIGESTS,
         .path = options->record_path,
-        .build_text = build,
-        .config_text = text,
     };
-    size_t used = 0;
     *recording = (errand__recording){.path = options->record_path};
     if (recording->path == NULL)
         return true;
-    config.build = hash(HASH_BEGIN, script->text, script->size);
-    config.build = hash(config.build, errand_version(), strlen(errand_version()));
-    snprintf(build, sizeof build, "%s", script->chunk + (script->chunk[0] == '@'));
-    config.config = HASH_BEGIN;
-    for (int i = 0; i < options->argc; i++) {
-        config.config =
-            hash(config.config, options->argv[i], strlen(options->argv[i]) + 1);
-        if (used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
-                                     i == 0 ? "" : " ", options->argv[i]);
-    }
+    errand__recording_identity(options, script, &identity);
+    config.build = identity.build;
+    config.config = identity.config;
+    config.build_text = identity.build_text;
+    config.config_text = identity.config_text;
     errand_status status = errand_recorder_open(&config, &recording->recorder);
     if (status == ERRAND_OK)
         return true;

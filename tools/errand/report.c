@@ -80,6 +80,7 @@ exit_code(const errand_lua_result *result)
         [ERRAND_LUA_STOPPED] = ERRAND__EXIT_SIGNAL,
         [ERRAND_LUA_REFUSED] = ERRAND__EXIT_REFUSED,
         [ERRAND_LUA_EXTERNAL] = ERRAND__EXIT_EXTERNAL,
+        [ERRAND_LUA_DEPARTED] = ERRAND__EXIT_DEPARTED,
     };
     int signal_number = errand__signals_first();
     if (result->kind != ERRAND_LUA_OK && signal_number != 0)
@@ -97,6 +98,7 @@ print_problem(const errand__options *options, const errand_lua_result *result)
         [ERRAND_LUA_DEADLINE] = "; raise --deadline, or make the work smaller",
         [ERRAND_LUA_REFUSED] = "",
         [ERRAND_LUA_EXTERNAL] = "; in arrival order it could be timed out",
+        [ERRAND_LUA_DEPARTED] = "",
     };
     const char *text = result->message != NULL ? result->message : "it did not end well";
     int error = errand__output_error();

@@ -20,6 +20,7 @@ typedef struct run_state {
     errand__trace_file trace;
     errand__tape_file tape;
     errand__recording recording;
+    errand_replay *replay;
     errand__progress progress;
     errand_lua_options lua;
     errand_lua_result result;
@@ -80,6 +81,7 @@ fill_lua_options(run_state *state)
     state->lua.trace = on_step;
     state->lua.held_trace_arg = state;
     state->lua.held_recorder = state->recording.recorder;
+    state->lua.held_replay = state->replay;
     state->lua.argc = options->argc;
     state->lua.argv = (const char *const *)options->argv;
     if (!options->has_seed && !options->quiet)
@@ -153,9 +155,11 @@ run_in_state(run_state *state)
 }
 
 int
-errand__run_script(const errand__options *options)
+errand__run_script(const errand__options *given)
 {
     errand__script script = {0};
+    errand__options own = *given,
+                    *options = &own; /* a log that is replayed changes them */
     run_state state = {
         .options = options, .script = options->held_script, .tape = {.options = options}};
     if (state.script == NULL) {
@@ -165,7 +169,8 @@ errand__run_script(const errand__options *options)
     }
     int code = ERRAND__EXIT_USAGE;
     /* Their paths count from where the program was started. */
-    if (!errand__trace_file_init(&state.trace, options->trace_path) ||
+    if (!errand__replaying_init(options, state.script, &state.replay) ||
+        !errand__trace_file_init(&state.trace, options->trace_path) ||
         !errand__tape_file_init(&state.tape, options) ||
         !errand__recording_init(&state.recording, options, state.script))
         goto out;
@@ -183,6 +188,8 @@ out:
         code = ERRAND__EXIT_OUTPUT;
     if (!errand__recording_fini(&state.recording) && code == ERRAND__EXIT_GOOD)
         code = ERRAND__EXIT_OUTPUT;
+    if (errand_replay_close(&state.replay) != ERRAND_OK && code == ERRAND__EXIT_GOOD)
+        code = ERRAND__EXIT_REFUSED; /* the run could not be ended */
     errand__script_fini(&script);
     return code;
 }

@@ -47,6 +47,7 @@ class_of(const errand__progress *progress, const errand_lua_result *result)
         [ERRAND_LUA_STOPPED] = ERRAND__CLASS_EXIT,
         [ERRAND_LUA_REFUSED] = ERRAND__CLASS_REFUSED,
         [ERRAND_LUA_EXTERNAL] = ERRAND__CLASS_EXTERNAL,
+        [ERRAND_LUA_DEPARTED] = ERRAND__CLASS_EXIT,
     };
     if (result->kind == ERRAND_LUA_SCRIPT_ERROR && progress->panic[0] != '\0' &&
         result->message != NULL && strstr(result->message, progress->panic) != NULL)

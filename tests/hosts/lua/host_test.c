@@ -283,7 +283,7 @@ registered_jobs_answer_fail_and_panic_as_errors(void **unused)
 {
     (void)unused;
     lua_State *L = state_open();
-    errand_lua_job job = {sizeof job, "sum", sum_fill, sum_push, &dropped};
+    errand_lua_job job = {sizeof job, "sum", sum_fill, sum_push, &dropped, NULL, NULL};
     errand_lua_register_job(L, &job);
     dropped = 0;
     errand_lua_result result;
