@@ -15,8 +15,8 @@ verb_now(lua_State *L)
     return 1;
 }
 
-static int
-verb_random(lua_State *L)
+int
+errand__lua_verb_random(lua_State *L)
 {
     errand__lua_run *run = errand__lua_run_need(L, "random");
     if (run->visit == NULL)
@@ -78,7 +78,7 @@ verb_stats(lua_State *L)
 
 const luaL_Reg errand__lua_information_verbs[] = {
     {"now", verb_now},
-    {"random", verb_random},
+    {"random", errand__lua_verb_random},
     {"stats", verb_stats},
     {NULL, NULL},
 };

@@ -238,6 +238,10 @@ void errand__lua_tree_options(lua_State *L, int index, const char *operation);
 /* ---- handle.c, information.c: verbs that answer at once --------------------------------------------------- */
 extern const luaL_Reg errand__lua_handle_verbs[];
 extern const luaL_Reg errand__lua_information_verbs[];
+int errand__lua_verb_random(lua_State *L);
+
+/* ---- served.c: Lua's own functions in seeded runs --------------------------------------------------------- */
+void errand__lua_served_open(lua_State *L);
 
 /* ---- choices.c ---------------------------------------------------------------------------------------------- */
 extern const luaL_Reg errand__lua_choice_verbs[];

@@ -30,6 +30,7 @@ luaopen_errand(lua_State *L)
     errand__lua_task_open(L);
     errand__lua_run_open(L);
     errand__lua_tree_open(L);
+    errand__lua_served_open(L);
     luaL_newlib(L, waiting);
     luaL_setfuncs(L, errand__lua_handle_verbs, 0);
     luaL_setfuncs(L, errand__lua_information_verbs, 0);

@@ -36,13 +36,19 @@ errand__frame_innermost(void)
     return innermost;
 }
 
-bool
-errand__on_worker(void)
+errand_job *
+errand__frame_job(void)
 {
     for (const errand__frame *frame = innermost; frame != NULL; frame = frame->outer)
         if (frame->hands != NULL && frame->hands->job != NULL)
-            return true;
-    return false;
+            return frame->hands->job;
+    return NULL;
+}
+
+bool
+errand__on_worker(void)
+{
+    return errand__frame_job() != NULL;
 }
 
 bool

@@ -111,6 +111,11 @@ errand__frame *errand__frame_innermost(void); /* NULL = none */
 bool errand__contained(void (*fn)(void *arg), void *arg, char *text, size_t size);
 /* Is the calling thread inside a job (worker or step)?  Waiting calls answer EDEADLOCK then. */
 bool errand__on_worker(void);
+errand_job *errand__frame_job(void); /* that job; NULL = none */
+
+/* ---- traps.c ------------------------------------------------------------------------------------ */
+/* For errand/traps.h; by who makes a seeded runtime. */
+void errand__traps_offer(void);
 
 /* ---- hands: one worker's context --------------------------------------------------------------- */
 typedef struct errand__defer { /* errand_job_defer: newest first */
@@ -125,6 +130,7 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     errand__cell *cell;
     uint32_t generation;
     bool is_async, finished;
+    bool impure; /* see errand_job_impure */
     errand__defer *defers;
     errand_payload payload;
     errand__failure *failure;

@@ -207,6 +207,7 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->payload = (errand_payload){.data = NULL};
     job->failure = NULL;
     job->message_lost = false;
+    job->impure = false;
     job->follows = 0;
     job->sys_errno = 0;
     job->t_start = block->times == ERRAND_TIMES_EXACT && !hands->here

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "errand/traps.h"
 #include "operations/operations.h"
 
 #define MILLISECOND UINT64_C(1000000)
@@ -160,6 +161,7 @@ search_path_of(char *const *env)
 static int32_t
 command_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     const command_state *command = state;
     watch run = {.job = job,
                  .command = command,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "errand/traps.h"
 #include "operations/operations.h"
 
 enum { LIST_DEFAULT = 1 << 20, LOOK_EVERY = 256, FIRST_TEXT = 4096 };
@@ -103,6 +104,7 @@ dir_state_create(const char *path)
 static int32_t
 list_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     const dir_state *dir = state;
     names list = {.text = NULL};
 
@@ -210,6 +212,7 @@ by_name(const void *left, const void *right)
 static int32_t
 stat_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     const dir_state *dir = state;
     struct stat status;
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#include "errand/traps.h"
 #include "operations/operations.h"
 
 enum { READ_DEFAULT = 64 * 1024 * 1024, GROWTH = 64 * 1024 };
@@ -217,6 +218,7 @@ stopped(errand_job *job, const file_state *file, const char *doing, uint64_t don
 static int32_t
 read_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     const file_state *file = state;
     uint64_t size = 0;
     int fd = -1;
@@ -289,6 +291,7 @@ read_all(errand_job *job, const file_state *file, int fd, size_t room,
 static int32_t
 hash_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     const file_state *file = state;
     uint64_t size;
     int fd = -1;
@@ -337,6 +340,7 @@ hash_all(errand_job *job, const file_state *file, int fd, char *piece,
 static int32_t
 write_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     const file_state *file = state;
     uint64_t size;
     int fd = -1;

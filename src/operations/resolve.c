@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "errand/traps.h"
 #include "operations/operations.h"
 
 static const uint64_t timeout_default_ns = 30000000000u;
@@ -66,6 +67,7 @@ errand_spec_resolve(errand_spec *out_spec, const char *host, const char *service
 static int32_t
 resolve_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     const resolve_state *lookup = state;
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;

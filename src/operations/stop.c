@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+#include "errand/traps.h"
 #include "operations/operations.h"
 
 enum { BEGUN = 1, ASKED = 2, ENDED = 4 };
@@ -169,6 +170,7 @@ let(void *data)
 static int32_t
 sleep_run(errand_job *job, void *state, errand_payload *out_payload)
 {
+    errand_job_impure(job);
     sleep_state *sleep = state;
     uint64_t now = errand__clock_now();
     uint64_t end = sleep->ns > UINT64_MAX - now ? UINT64_MAX : now + sleep->ns;

@@ -108,6 +108,8 @@ runtime_init(errand_runtime *runtime)
     block->epoch_ns = now;
     block->times = runtime->config.times;
     block->virtual_time = errand__seeded(runtime);
+    if (block->virtual_time)
+        errand__traps_offer();
     block->test_time = (runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0;
     atomic_store_explicit(&block->test_clock, runtime->config.start_ns,
                           memory_order_release); /* Pairs: test-clock */

@@ -2,6 +2,7 @@
 /* Design notes: one small function per public call, and the table of what each answers where.
  * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
 #include "errand/choice.h"
+#include "errand/traps.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -47,6 +48,13 @@ static errand_status
 call_job_epoch(stage *self, int broken)
 {
     (void)errand_job_epoch(N(1, self->job));
+    return told(self);
+}
+
+static errand_status
+call_job_impure(stage *self, int broken)
+{
+    errand_job_impure(N(1, self->job));
     return told(self);
 }
 
@@ -264,6 +272,8 @@ const public_call inside_calls[] = {
     {"errand_job_identity", call_job_identity, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_job_epoch", call_job_epoch, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK},
+    {"errand_job_impure", call_job_impure, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},
     {"errand_job_message", call_job_message, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

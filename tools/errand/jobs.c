@@ -3,6 +3,7 @@
  *
  *     errand.job("primes", n)     how many primes there are below n: work for a processor
  *     errand.job("panic", text)   panics: the run survives and the script gets an error
+ *     errand.job("clock")         seconds since 1970, from the real clock: what traps are for
  *
  * Design notes.  Each is what a host's own job looks like: fill checks the Lua arguments and makes
  * the state last; the body watches its token; drop frees the state. */
@@ -11,6 +12,7 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Of errand_job_fail; the message says it in words. */
 enum { CODE_STOPPED = 1, CODE_MEMORY = 2 };
@@ -140,6 +142,34 @@ panic_fill(lua_State *L, errand_spec *spec, void *arg)
     spec->state = text;
 }
 
+/* ---- clock ------------------------------------------------------------------------------------- */
+
+static int32_t
+clock_run(errand_job *job, void *data, errand_payload *out_payload)
+{
+    uint64_t *count = calloc(1, sizeof *count);
+    (void)data;
+    if (count == NULL) {
+        errand_job_message(job, "no memory for a number: free some");
+        return CODE_MEMORY;
+    }
+    *out_payload = (errand_payload){&count_type, count, sizeof *count};
+    *count = (uint64_t)time(NULL);
+    return 0;
+}
+
+static const errand_job_type clock_type = {
+    .struct_size = sizeof clock_type, .name = "clock", .run = clock_run};
+
+static void
+clock_fill(lua_State *L, errand_spec *spec, void *arg)
+{
+    (void)L;
+    (void)arg;
+    spec->resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
+    spec->held_job = &clock_type;
+}
+
 void
 errand__jobs_register(lua_State *L)
 {
@@ -151,6 +181,10 @@ errand__jobs_register(lua_State *L)
          .held_type = &count_type,
          .held_codec = &count_codec},
         {.struct_size = sizeof jobs[0], .name = "panic", .fill = panic_fill},
+        {.struct_size = sizeof jobs[0],
+         .name = "clock",
+         .fill = clock_fill,
+         .push = primes_push},
     };
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
         errand_lua_register_job(L, &jobs[i]);

@@ -25,6 +25,7 @@ enum {
     OPTION_REPLAY,
     OPTION_JSON,
     OPTION_STATS,
+    OPTION_TRAPS,
     OPTION_QUIET,
     OPTION_TREE,
     OPTION_HELP,
@@ -46,6 +47,7 @@ static const struct option table[] = {
     {"replay", required_argument, NULL, OPTION_REPLAY},
     {"json", no_argument, NULL, OPTION_JSON},
     {"stats", no_argument, NULL, OPTION_STATS},
+    {"traps", required_argument, NULL, OPTION_TRAPS},
     {"quiet", no_argument, NULL, OPTION_QUIET},
     {"tree", required_argument, NULL, OPTION_TREE},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -125,6 +127,20 @@ errand__options_seconds(const char *option, const char *text, uint64_t *out_ns)
     }
     *out_ns = (uint64_t)(seconds * 1e9);
     return true;
+}
+
+static bool
+read_traps(errand__options *options, const char *text)
+{
+    static const char *const names[] = {"refuse", "warn", "off"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            options->traps = (errand_traps_mode)i;
+            return true;
+        }
+    }
+    errand__help_problem("--traps %s: give refuse, warn or off", text);
+    return false;
 }
 
 static bool
@@ -266,6 +282,8 @@ take_option(option_state *state, int option)
     case OPTION_STATS:
         options->stats = true;
         break;
+    case OPTION_TRAPS:
+        return read_traps(options, optarg);
     case OPTION_TREE:
         options->tree = optarg;
         break;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include "host.h"
 #include "errand/record.h"
+#include "errand/traps.h"
 
 /* Exit codes.  3 is left to ./run, which says by it that packages are missing. */
 typedef enum errand__exit {
@@ -50,6 +51,7 @@ typedef struct errand__options {
     uint32_t workers;     /* 0 = the host's default */
     uint64_t deadline_ns; /* 0 = none */
     bool no_catch;        /* the first failure of a task ends the run */
+    errand_traps_mode traps;
     const char *trace_path;
     const char *policy, *tape_path, *save_tape_path; /* NULL = not given */
     const char *record_path;

@@ -82,6 +82,7 @@ fill_lua_options(run_state *state)
     state->lua.held_trace_arg = state;
     state->lua.held_recorder = state->recording.recorder;
     state->lua.held_replay = state->replay;
+    errand_traps_set(options->traps);
     state->lua.argc = options->argc;
     state->lua.argv = (const char *const *)options->argv;
     if (!options->has_seed && !options->quiet)
