@@ -210,7 +210,9 @@ decode_list(const void *bytes, size_t size, errand_payload *out_payload)
     list->entries = entries;
     list->count = count;
     errand__operation_payload(out_payload, &errand_dir_list_type, list,
-                              (size_t)(text.at - (char *)list));
+                              (size_t)(text.at - (char *)list) +
+                                  count); /* the body's too:
+                                                                   * each name's kind */
     return in.good && in.left == 0 ? ERRAND_OK : ERRAND_EDECODE;
 }
 

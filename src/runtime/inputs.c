@@ -18,10 +18,9 @@ errand__input_refusal(const errand_runtime *runtime)
     if (!errand__replay_arrival(runtime))
         return ERRAND_OK;
     next = errand__replay_peek(runtime);
-    if (next == NULL || next->step.kind != ERRAND_STEP_REFUSED ||
-        next->step.detail == ERRAND_OK)
+    if (next == NULL || next->step.kind != ERRAND_STEP_REFUSED)
         return ERRAND_OK;
-    return (errand_status)next->step.detail;
+    return errand__replay_status_of(next->step.detail);
 }
 
 errand_status
@@ -79,7 +78,9 @@ errand__input_state(errand_runtime *runtime, errand__record *record,
         return state;
     next = errand__replay_arrival(runtime) ? errand__replay_peek(runtime) : NULL;
     if (next != NULL && next->step.kind == ERRAND_STEP_FOUND &&
-        next->step.key == errand__record_key(runtime, record)) {
+        next->step.key == errand__record_key(runtime, record) &&
+        (next->step.detail == ERRAND__QUEUED || next->step.detail == ERRAND__RUNNING ||
+         next->step.detail == ERRAND__SETTLED)) {
         state = next->step.detail;
         outcome = (unsigned)next->step.value & 0xff;
         *out_control = (uint64_t)outcome << ERRAND__OUTCOME_SHIFT;

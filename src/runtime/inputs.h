@@ -39,6 +39,8 @@ void errand__replay_begin(errand_runtime *runtime);
 void errand__replay_over(errand_runtime *runtime);
 /* The next step of the log, while it is followed; NULL = there is none. */
 const errand_log_step *errand__replay_peek(const errand_runtime *runtime);
+/* A status of the log; one that it cannot have is EREPRODUCE. */
+errand_status errand__replay_status_of(uint64_t value);
 /* Is a log followed, and has the run not left it?  arrival: one of arrival order. */
 bool errand__replay_live(const errand_runtime *runtime);
 static inline bool

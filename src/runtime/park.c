@@ -152,7 +152,7 @@ replay_wait(errand_runtime *runtime)
 
     if (next != NULL && next->step.kind == ERRAND_STEP_TURN &&
         next->step.detail == ERRAND_TURN_STEP_WAIT)
-        return (errand_status)next->step.value;
+        return errand__replay_status_of(next->step.value);
     errand__replay_leave(runtime, "the run came to a wait for a lease's room");
     return runtime->external_status;
 }

@@ -292,6 +292,12 @@ errand__replay_peek(const errand_runtime *runtime)
     return replay->has ? &replay->next : NULL;
 }
 
+errand_status
+errand__replay_status_of(uint64_t value)
+{
+    return value <= ERRAND_EEXTERNAL ? (errand_status)value : ERRAND_EREPRODUCE;
+}
+
 bool
 errand__replay_live(const errand_runtime *runtime)
 {

@@ -152,6 +152,9 @@ take_turn(errand_runtime *runtime, errand__turn *turn, const errand_step *step)
         errand__put_off_run(runtime);
         return true;
     default:
+        if (step->detail != (turn->stop == NULL ? (uint32_t)ERRAND_TURN_STEP_END
+                                                : (uint32_t)ERRAND_TURN_STEP_RUN))
+            missing(runtime);
         return false;
     }
 }

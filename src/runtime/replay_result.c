@@ -90,6 +90,12 @@ errand__replay_settle(errand_runtime *runtime, errand__record *record)
         errand__replay_leave(runtime, text);
         return false;
     }
+    if (next->completion->outcome < ERRAND_COMPLETED ||
+        next->completion->outcome > ERRAND_CRASHED ||
+        (unsigned)next->completion->code >= ERRAND_CODES) {
+        errand__replay_leave(runtime, "there is no such outcome");
+        return false;
+    }
     if (!make_payload(runtime, next->completion))
         return false;
     (void)errand__settle_queued(runtime->block, record, (uint32_t)record->generation,

@@ -48,7 +48,7 @@ logged_end(errand_runtime *runtime)
         return ERRAND_OK;
     if (next->step.value == ERRAND_OK)
         errand__replay_leave(runtime, "in this run its task has not ended");
-    return (errand_status)next->step.value;
+    return errand__replay_status_of(next->step.value);
 }
 
 static errand_status

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "recording/recording.h"
+#include "errand/operations.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -235,6 +236,57 @@ call_log_block_read(stage *self, int broken)
     return with_log(self, broken, 4);
 }
 
+/* ---- replaying ----------------------------------------------------------------------------------- */
+
+/* Of the log that make_log makes. */
+static errand_status
+open_replay(int broken, errand_replay **out_replay)
+{
+    char path[] = "/tmp/errand-log-XXXXXX";
+    errand_log *log = make_log(path);
+    errand_replay_config config = {.struct_size = sizeof config};
+    errand_status status;
+
+    errand_log_close(&log);
+    config.path = N(3, path);
+    status = errand_replay_open(N(1, &config), N(2, out_replay), NULL, 0);
+    unlink(path);
+    return status == ERRAND_EREPRODUCE ? ERRAND_OK : status; /* it is of no version */
+}
+
+static errand_status
+call_replay_open(stage *self, int broken)
+{
+    errand_replay *replay = NULL;
+
+    (void)self;
+    return open_replay(broken, &replay);
+}
+
+static errand_status
+call_replay_status(stage *self, int broken)
+{
+    errand_replay *none = NULL;
+
+    (void)self;
+    return broken == 0 ? errand_replay_close(&none) : errand_replay_status(NULL, NULL, 0);
+}
+
+static errand_status
+call_replay_close(stage *self, int broken)
+{
+    errand_replay *none = NULL;
+
+    (void)self;
+    return errand_replay_close(N(1, &none));
+}
+
+static errand_status
+call_operations_codecs(stage *self, int broken)
+{
+    return errand_operations_codecs(N(1, self->tokens.runtime));
+}
+
 const public_call record_calls[] = {
     {"errand_recorder_open", call_recorder_open, PLACE_PLAIN, 3, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
@@ -260,5 +312,13 @@ const public_call record_calls[] = {
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_log_block_read", call_log_block_read, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_replay_open", call_replay_open, PLACE_PLAIN, 3, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_replay_status", call_replay_status, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_replay_close", call_replay_close, PLACE_PLAIN, 0, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_operations_codecs", call_operations_codecs, PLACE_PLAIN, 1, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
 };
 const size_t record_call_count = sizeof record_calls / sizeof record_calls[0];

@@ -47,7 +47,8 @@ is_misuse(errand_status status)
 static const char *
 told_as(const public_call *call)
 {
-    return strcmp(call->name, "errand_audit_operations") == 0
+    return strcmp(call->name, "errand_audit_operations") == 0 ||
+                   strcmp(call->name, "errand_operations_codecs") == 0
                ? "errand_audit_payload" /* which it calls for each of its types */
                : call->name;
 }

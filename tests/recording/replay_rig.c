@@ -121,13 +121,18 @@ rig_start(replay_rig *rig, const char *text)
     return status;
 }
 
-void
+errand_task_answer
 rig_await(replay_rig *rig, errand_task *task, const char *text)
 {
     errand_spec spec = rig_spec(rig, text);
+    errand_status status =
+        errand_task_await(task, rig->in->lease, &spec, UINT64_MAX, NULL);
 
-    assert_int_equal(errand_task_await(task, rig->in->lease, &spec, UINT64_MAX, NULL),
-                     ERRAND_OK);
+    if (status == ERRAND_OK)
+        return ERRAND_TASK_WAIT;
+    assert_true(rig->replays); /* refused: it has left the log, or the log says so */
+    free(spec.state);
+    return ERRAND_TASK_FAILED;
 }
 
 /* ---- what is said ------------------------------------------------------------------------------ */
@@ -153,9 +158,9 @@ say_completion(replay_rig *rig, errand_completion *completion)
 {
     void *data = NULL;
 
-    if (completion->outcome == ERRAND_COMPLETED)
-        assert_int_equal(errand_completion_read(completion, &box_type, &data, NULL),
-                         ERRAND_OK);
+    if (completion->outcome == ERRAND_COMPLETED &&
+        errand_completion_read(completion, &box_type, &data, NULL) != ERRAND_OK)
+        assert_true(rig->replays); /* somebody made up the log */
     if ((completion->flags & ERRAND_HELD) != 0)
         atomic_store_explicit(&rig->let_go, 1, memory_order_relaxed);
     rig_say(rig, "'%s' %d %d %x %d %d '%s' '%s' %s at %llu..%llu;", completion->operation,
@@ -353,4 +358,62 @@ rig_run(replay_rig *rig, errand_task_fn *root)
     errand_task_id id = rig_spawn(rig, NULL, "root", root, &rig->root);
 
     return errand_run(rig->in->runtime, &id, UINT64_MAX);
+}
+
+/* ---- the actors ------------------------------------------------------------------------------------ */
+
+/* Awaits a box, sleeps, awaits one that fails, and says all of it. */
+static errand_task_answer
+act(errand_task *task, void *state, const errand_task_news *news)
+{
+    replay_actor *self = state;
+    replay_rig *rig = self->rig;
+
+    switch (self->step++) {
+    case 0:
+        return rig_await(rig, task, "hello");
+    case 1:
+        rig_say_news(rig, self->number, news);
+        assert_int_equal(
+            errand_task_sleep(task, 1000 * (1 + errand_task_random(task) % 7)),
+            ERRAND_OK);
+        return ERRAND_TASK_WAIT;
+    case 2:
+        rig_say(rig, "%d woke at %llu;", self->number,
+                (unsigned long long)errand_runtime_now(rig->in->runtime));
+        if (rig->variant == RIG_LEAVES_OUT && self->number == 1)
+            return ERRAND_TASK_DONE;
+        return rig_await(rig, task,
+                         rig->variant == RIG_OTHER && self->number == 1 ? "other" : "?");
+    default:
+        rig_say_news(rig, self->number, news);
+        return ERRAND_TASK_DONE;
+    }
+}
+
+/* Spawns them and waits for one after the other. */
+static errand_task_answer
+act_all(errand_task *task, void *state, const errand_task_news *news)
+{
+    static const char *const labels[RIG_ACTORS] = {"first", "second", "third"};
+    replay_actor *self = state;
+    replay_rig *rig = self->rig;
+
+    (void)news;
+    for (int i = 0; self->step == 0 && i < RIG_ACTORS; i++) {
+        rig->actors[i] = (replay_actor){rig, i, 0};
+        rig->ids[i] = rig_spawn(rig, task, labels[i], act, &rig->actors[i]);
+    }
+    if (self->step == RIG_ACTORS)
+        return ERRAND_TASK_DONE;
+    assert_int_equal(errand_task_join(task, &rig->ids[self->step++], 1, UINT64_MAX),
+                     ERRAND_OK);
+    return ERRAND_TASK_WAIT;
+}
+
+errand_status
+rig_actors(replay_rig *rig)
+{
+    rig->root = (replay_actor){rig, 0, 0};
+    return rig_run(rig, act_all);
 }

@@ -68,8 +68,12 @@ void rig_say_completion(void *rig, errand_completion *completion); /* a handler 
 /* An operation whose job fills a box with the text; "?": it fails. */
 errand_spec rig_spec(replay_rig *rig, const char *text);
 errand_status rig_start(replay_rig *rig, const char *text);
-void rig_await(replay_rig *rig, errand_task *task, const char *text);
+/* WAIT, or, refused, FAILED. */
+errand_task_answer rig_await(replay_rig *rig, errand_task *task, const char *text);
 errand_task_id rig_spawn(replay_rig *rig, errand_task *parent, const char *label,
                          errand_task_fn *fn, replay_actor *actor);
 errand_status rig_run(replay_rig *rig, errand_task_fn *root);
+/* A program: so many tasks, each of which awaits a box, sleeps, and awaits an operation that fails. */
+enum { RIG_ACTORS = 3 };
+errand_status rig_actors(replay_rig *rig);
 #endif

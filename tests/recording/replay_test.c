@@ -6,68 +6,6 @@
  * all that it sees.  A second program differs from the first in one event. */
 #include "replay_rig.h"
 
-/* ---- programs -------------------------------------------------------------------------------- */
-
-enum { ACTORS = 3 };
-
-/* Awaits a box, sleeps, awaits one that fails, and says all of it. */
-static errand_task_answer
-act(errand_task *task, void *state, const errand_task_news *news)
-{
-    replay_actor *self = state;
-    replay_rig *rig = self->rig;
-
-    switch (self->step++) {
-    case 0:
-        rig_await(rig, task, "hello");
-        return ERRAND_TASK_WAIT;
-    case 1:
-        rig_say_news(rig, self->number, news);
-        assert_int_equal(
-            errand_task_sleep(task, 1000 * (1 + errand_task_random(task) % 7)),
-            ERRAND_OK);
-        return ERRAND_TASK_WAIT;
-    case 2:
-        rig_say(rig, "%d woke at %llu;", self->number,
-                (unsigned long long)errand_runtime_now(rig->in->runtime));
-        if (rig->variant == RIG_LEAVES_OUT && self->number == 1)
-            return ERRAND_TASK_DONE;
-        rig_await(rig, task,
-                  rig->variant == RIG_OTHER && self->number == 1 ? "other" : "?");
-        return ERRAND_TASK_WAIT;
-    default:
-        rig_say_news(rig, self->number, news);
-        return ERRAND_TASK_DONE;
-    }
-}
-
-/* Spawns them and waits for one after the other. */
-static errand_task_answer
-act_all(errand_task *task, void *state, const errand_task_news *news)
-{
-    static const char *const labels[ACTORS] = {"first", "second", "third"};
-    replay_actor *self = state;
-    replay_rig *rig = self->rig;
-
-    (void)news;
-    for (int i = 0; self->step == 0 && i < ACTORS; i++) {
-        rig->actors[i] = (replay_actor){rig, i, 0};
-        rig->ids[i] = rig_spawn(rig, task, labels[i], act, &rig->actors[i]);
-    }
-    if (self->step == ACTORS)
-        return ERRAND_TASK_DONE;
-    assert_int_equal(errand_task_join(task, &rig->ids[self->step++], 1, UINT64_MAX),
-                     ERRAND_OK);
-    return ERRAND_TASK_WAIT;
-}
-
-static errand_status
-run_actors(replay_rig *rig)
-{
-    rig->root = (replay_actor){rig, 0, 0};
-    return rig_run(rig, act_all);
-}
-
 static const errand_order orders[] = {ERRAND_ORDER_ARRIVAL, ERRAND_ORDER_INLINE,
                                       ERRAND_ORDER_PACED};
 
@@ -79,11 +17,11 @@ a_replay_runs_no_job_and_the_program_sees_the_same(void **state)
 
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         rig_record(rig, orders[i], ERRAND_RECORD_PAYLOADS);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
-        assert_int_equal(rig->ran, 2 * ACTORS);
+        assert_int_equal(rig->ran, 2 * RIG_ACTORS);
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_replayed(rig);
         assert_int_equal(rig->ran, 0);
         assert_string_equal(rig->said, rig->recorded);
@@ -111,11 +49,11 @@ the_first_event_that_differs_ends_the_run_and_is_named(void **state)
 
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         rig_record(rig, orders[i], ERRAND_RECORD_PAYLOADS);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
         rig->variant = RIG_OTHER;
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_EREPRODUCE);
+        assert_int_equal(rig_actors(rig), ERRAND_EREPRODUCE);
         assert_int_equal(errand_drive(rig->in->runtime, NULL, &turn), ERRAND_EREPRODUCE);
         assert_int_equal(errand_park(rig->in->runtime, 0), ERRAND_EREPRODUCE);
         assert_int_equal(rig_start(rig, "late"), ERRAND_EREPRODUCE);
@@ -136,11 +74,11 @@ an_event_that_does_not_come_is_named(void **state)
 
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         rig_record(rig, orders[i], ERRAND_RECORD_PAYLOADS);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
         rig->variant = RIG_LEAVES_OUT;
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_EREPRODUCE);
+        assert_int_equal(rig_actors(rig), ERRAND_EREPRODUCE);
         rig_replayed(rig);
         expect_left(rig, "submission of operation '?' by task 'second'",
                     "came to the end of task 'second'");
@@ -177,7 +115,7 @@ a_log_of_another_build_or_configuration_is_refused(void **state)
     replay_rig *rig = *state;
 
     rig_record(rig, ERRAND_ORDER_INLINE, ERRAND_RECORD_PAYLOADS);
-    assert_int_equal(run_actors(rig), ERRAND_OK);
+    assert_int_equal(rig_actors(rig), ERRAND_OK);
     rig_recorded(rig);
     expect_refused(rig, RIG_BUILD + 1, RIG_CONFIG, "its build is another", "the rig",
                    "my build");
@@ -192,10 +130,10 @@ without_the_bytes_of_a_result_the_replay_ends_there(void **state)
 
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         rig_record(rig, orders[i], ERRAND_RECORD_DIGESTS);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_EREPRODUCE);
+        assert_int_equal(rig_actors(rig), ERRAND_EREPRODUCE);
         rig_replayed(rig);
         expect_left(rig, "completion of operation 'hello', completed",
                     "no bytes of its result, a 'box of text'");
@@ -210,11 +148,11 @@ a_torn_log_is_followed_up_to_the_tear(void **state)
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         rig_record(rig, orders[i], ERRAND_RECORD_PAYLOADS);
         rig->sync = true; /* a block ends behind each thing that is said */
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
         rig_tear(rig);
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_EREPRODUCE);
+        assert_int_equal(rig_actors(rig), ERRAND_EREPRODUCE);
         rig_replayed(rig);
         assert_int_equal(rig->ran, 0);
         assert_true(strlen(rig->said) > 0);
@@ -230,12 +168,12 @@ bytes_that_no_codec_reads_end_the_replay(void **state)
 
     for (int codec = 0; codec < 2; codec++) {
         rig_record(rig, ERRAND_ORDER_INLINE, ERRAND_RECORD_PAYLOADS);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
         rig->no_codec = codec == 0;
         rig->bad_codec = codec == 1;
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_EREPRODUCE);
+        assert_int_equal(rig_actors(rig), ERRAND_EREPRODUCE);
         rig_replayed(rig);
         expect_left(rig, "completion of operation 'hello'",
                     codec == 0 ? "no codec is registered" : "its codec cannot read");
@@ -260,10 +198,10 @@ a_redacted_result_is_replayed_as_it_stands_in_the_log(void **state)
     for (size_t i = 0; i < 2; i++) {
         rig->redact = redact;
         rig_record(rig, orders[i], ERRAND_RECORD_PAYLOADS);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_replayed(rig);
         assert_non_null(strstr(rig->said, "xxxx"));
         assert_int_equal(rig->digest, rig->recorded_digest);
@@ -284,16 +222,16 @@ jobs_that_run_again_are_compared_with_the_log(void **state)
     for (size_t i = 1; i < sizeof orders / sizeof orders[0]; i++) {
         rig->same_results = true;
         rig_record(rig, orders[i], ERRAND_RECORD_DIGESTS);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_recorded(rig);
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_OK);
+        assert_int_equal(rig_actors(rig), ERRAND_OK);
         rig_replayed(rig);
-        assert_int_equal(rig->ran, 2 * ACTORS);
+        assert_int_equal(rig->ran, 2 * RIG_ACTORS);
         assert_string_equal(rig->said, rig->recorded);
         rig->same_results = false; /* one job answers something else */
         rig_replay(rig);
-        assert_int_equal(run_actors(rig), ERRAND_EREPRODUCE);
+        assert_int_equal(rig_actors(rig), ERRAND_EREPRODUCE);
         rig_replayed(rig);
         expect_left(rig, "completion of operation 'hello', completed",
                     "came to completion of operation 'hello', completed");
@@ -315,7 +253,7 @@ a_replay_serves_one_runtime_and_outlives_it(void **state)
     errand_runtime *runtime = NULL;
 
     rig_record(rig, ERRAND_ORDER_INLINE, ERRAND_RECORD_PAYLOADS);
-    assert_int_equal(run_actors(rig), ERRAND_OK);
+    assert_int_equal(rig_actors(rig), ERRAND_OK);
     rig_recorded(rig);
     rig_replay(rig);
     config.held_replay = rig->replay; /* without the order, and a second one */
@@ -325,7 +263,7 @@ a_replay_serves_one_runtime_and_outlives_it(void **state)
     config.held_replay = NULL;
     assert_int_equal(errand_runtime_create(&config, &runtime), ERRAND_EINVAL);
     assert_int_equal(errand_replay_close(&rig->replay), ERRAND_EBUSY);
-    assert_int_equal(run_actors(rig), ERRAND_OK);
+    assert_int_equal(rig_actors(rig), ERRAND_OK);
     rig_replayed(rig);
     assert_int_equal(errand_replay_close(&rig->replay), ERRAND_OK);
     assert_null(rig->replay);
@@ -340,13 +278,13 @@ policy_and_seed_are_the_logs(void **state)
     rig->policy = "pct:4:200";
     rig->seed = 77;
     rig_record(rig, ERRAND_ORDER_INLINE, ERRAND_RECORD_PAYLOADS);
-    assert_int_equal(run_actors(rig), ERRAND_OK);
+    assert_int_equal(rig_actors(rig), ERRAND_OK);
     rig_recorded(rig);
     rig->policy = NULL;
     rig->seed = 1;
     rig_replay(rig);
     assert_int_equal(errand_replay_header_of(rig->replay)->seed, 77);
-    assert_int_equal(run_actors(rig), ERRAND_OK);
+    assert_int_equal(rig_actors(rig), ERRAND_OK);
     rig_replayed(rig);
     assert_int_equal(rig->digest, rig->recorded_digest);
 }
