@@ -243,7 +243,8 @@ errand__take_visit(errand_runtime *runtime, errand__turn *turn)
         errand__pass_begin(&runtime->scheduler);
         ready = errand__pass_next(&runtime->scheduler);
     }
-    errand__input_turn(runtime, ERRAND_TURN_STEP_VISIT, ready->key, 0);
+    if (__builtin_expect(errand__inputs(runtime), 0))
+        errand__input_turn(runtime, ERRAND_TURN_STEP_VISIT, ready->key, 0);
     ready->visit(ready, runtime);
     errand__turn_count(turn, &turn->visits, &turn->done.visits);
     return true;

@@ -40,7 +40,7 @@ EXEMPT = {
     "errand_operation_code_name": "takes any number",
     "errand_file_kind_name": "takes any number",
     "errand_step_name": "takes any number", "errand_log_close": "NULL-safe",
-    "errand_log_header_of": "NULL for NULL",
+    "errand_log_header_of": "NULL for NULL", "errand_replay_header_of": "NULL for NULL",
     "errand_site_name": "takes any number", "errand_choices_print": "0 for NULL",
     "errand_tape_abandon": "NULL-safe", "errand_enumerator_abandon": "NULL-safe",
     "errand_tape_count": "0 for NULL", "errand_tape_at": "false for NULL",

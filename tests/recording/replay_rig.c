@@ -236,6 +236,11 @@ begin(replay_rig *rig, errand_runtime_config *config, errand_order order)
                          ERRAND_OK);
         config->choices = &choices;
     }
+    if (rig->tape != NULL) {
+        choices.provider = ERRAND_PROVIDER_TAPE;
+        choices.held_tape = rig->tape;
+        config->choices = &choices;
+    }
     rig->length = 0;
     rig->said[0] = '\0';
     atomic_store_explicit(&rig->ran, 0, memory_order_relaxed);

@@ -29,6 +29,7 @@ struct replay_rig {
     rig_variant variant;
     /* Of the next runtime. */
     const char *policy;
+    errand_tape *tape; /* whose choices are made */
     uint64_t seed;
     uint32_t owed_max;
     uint64_t grace_ns;

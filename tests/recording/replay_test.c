@@ -41,6 +41,19 @@ expect_left(replay_rig *rig, const char *logged, const char *came)
 }
 
 static void
+expect_submit_refused(replay_rig *rig)
+{
+    world_job job = {.world = rig->in};
+    errand_identity identity;
+    errand_submission submission = world_submission(rig->in, &job, &identity);
+
+    assert_int_equal(errand_submit(rig->in->lease, &submission), ERRAND_EREPRODUCE);
+    errand_submission_abandon(&submission);
+    assert_int_equal(job.ran, 0);
+    assert_int_equal(job.dropped, 1);
+}
+
+static void
 the_first_event_that_differs_ends_the_run_and_is_named(void **state)
 {
     replay_rig *rig = *state;
@@ -57,6 +70,7 @@ the_first_event_that_differs_ends_the_run_and_is_named(void **state)
         assert_int_equal(errand_drive(rig->in->runtime, NULL, &turn), ERRAND_EREPRODUCE);
         assert_int_equal(errand_park(rig->in->runtime, 0), ERRAND_EREPRODUCE);
         assert_int_equal(rig_start(rig, "late"), ERRAND_EREPRODUCE);
+        expect_submit_refused(rig);
         errand_stall_text(rig->in->runtime, text, sizeof text);
         assert_non_null(strstr(text, "left the log"));
         rig_replayed(rig);
@@ -271,6 +285,57 @@ a_replay_serves_one_runtime_and_outlives_it(void **state)
 }
 
 static void
+what_cannot_be_opened_says_why(void **state)
+{
+    replay_rig *rig = *state;
+    errand_replay_config config;
+    errand_replay *replay = NULL;
+    char text[200] = "";
+
+    rig_record(rig, ERRAND_ORDER_INLINE, ERRAND_RECORD_PAYLOADS);
+    rig_recorded(rig);
+    config = rig_config(rig);
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        (void)errand_testing_fail_allocation(nth);
+        assert_int_equal(errand_replay_open(&config, &replay, text, sizeof text),
+                         ERRAND_ENOMEM);
+        (void)errand_testing_fail_allocation(0);
+    }
+    config.path = "/nowhere/at/all";
+    assert_int_equal(errand_replay_open(&config, &replay, text, sizeof text),
+                     ERRAND_ESYSTEM);
+    assert_non_null(strstr(text, "No such file"));
+    config.path = "/dev/null";
+    assert_int_equal(errand_replay_open(&config, &replay, text, sizeof text),
+                     ERRAND_EINVAL);
+    assert_null(replay);
+}
+
+static void
+choices_that_are_not_the_seeds_are_given_again(void **state)
+{
+    replay_rig *rig = *state;
+    errand_runtime_config config = {.struct_size = sizeof config,
+                                    .order = ERRAND_ORDER_REPLAY};
+    errand_runtime *runtime = NULL;
+    errand_replay_config wanted;
+
+    assert_int_equal(errand_tape_create(&rig->tape), ERRAND_OK); /* an empty one */
+    rig_record(rig, ERRAND_ORDER_INLINE, ERRAND_RECORD_PAYLOADS);
+    assert_int_equal(rig_actors(rig), ERRAND_OK);
+    rig_recorded(rig);
+    wanted = rig_config(rig);
+    assert_int_equal(errand_replay_open(&wanted, &rig->replay, NULL, 0), ERRAND_OK);
+    config.held_replay = rig->replay;
+    assert_int_equal(errand_runtime_create(&config, &runtime), ERRAND_EREPRODUCE);
+    rig_replay(rig);
+    assert_int_equal(rig_actors(rig), ERRAND_OK);
+    rig_replayed(rig);
+    assert_int_equal(rig->digest, rig->recorded_digest);
+    errand_tape_abandon(&rig->tape);
+}
+
+static void
 policy_and_seed_are_the_logs(void **state)
 {
     replay_rig *rig = *state;
@@ -305,6 +370,8 @@ main(void)
         TEST(a_redacted_result_is_replayed_as_it_stands_in_the_log),
         TEST(jobs_that_run_again_are_compared_with_the_log),
         TEST(a_replay_serves_one_runtime_and_outlives_it),
+        TEST(what_cannot_be_opened_says_why),
+        TEST(choices_that_are_not_the_seeds_are_given_again),
         TEST(policy_and_seed_are_the_logs),
     };
 

@@ -156,6 +156,7 @@ static const char text_codes[] =
     "  8      something real went wrong that virtual time cannot express: a worker that "
     "does\n"
     "         not end, a thread that cannot be made\n"
+    "  9      a replay left its log: the message says where\n"
     "  128+n  signal n ended the run: 130 SIGINT, 143 SIGTERM, 129 SIGHUP; 141: nobody "
     "reads\n"
     "         standard output any more\n";

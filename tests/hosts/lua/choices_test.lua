@@ -95,7 +95,7 @@ test("options_that_make_no_sense_are_named", function()
     contains(said { tape = "/nowhere" }, "No such file")
     contains(said { save_tape = "/nowhere/at" }, "No such file")
     contains(said { policy = "pick", order = "arrival" }, "seeded order")
-    contains(said { polcy = "pick" }, "policy, tape and save_tape")
+    contains(said { polcy = "pick" }, "policy, tape, save_tape")
 end)
 
 test("a_run_inside_a_run_leaves_tapes_alone", function()
