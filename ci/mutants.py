@@ -43,6 +43,10 @@ def read_mutant(path):
     return mutant
 
 
+def occurrences(mutant, text):
+    return text.count(mutant["find"].replace("\\n", "\n"))
+
+
 def contents(path):
     with open(path, "rb") as file:
         return file.read()
@@ -116,8 +120,9 @@ def survivors(mutant):
     find, put = (mutant[key].replace("\\n", "\n") for key in ("find", "replace"))
     with open(target, encoding="utf-8") as file:
         original = file.read()
-    if original.count(find) != 1:
-        return "%s has the text to find %d times" % (mutant["file"], original.count(find))
+    if occurrences(mutant, original) != 1:
+        return "%s has the text to find %d times" % (mutant["file"],
+                                                     occurrences(mutant, original))
     texts = citing(mutant["promise"])
     if not texts:
         return "no test cites " + mutant["promise"]

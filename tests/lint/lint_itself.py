@@ -20,6 +20,10 @@ ERRORS = (HEAD + "/* errand_do: x.  Thread: [any].  Errors: EINVAL · EBUSY. */\
 ERRORS_ROW = '{"errand_do", call_do, 1},\n'
 UNFINISHED = "TO" + "DO"
 MACHINE = "/" + "work/x"
+MUTANT = {"tests/mutants/O1-a.mutant": "promise: O1\nfile: src/core/a.c\nfind: int a;\n"
+                                       "replace: int b;\ntests: core_a\n",
+          "tests/core/CMakeLists.txt": "errand_test(core_a a_test.c)\n",
+          "src/core/a.c": C + "int a;\n"}
 
 
 def test_file(name, body="(void)state;"):
@@ -83,6 +87,13 @@ CASES = [
                           "static void\nnobody_runs_this_test(void **state)\n{\n}\n"}),
     ("test_names", True, {"tests/core/a_test.c": C}),
     ("test_names", False, {"tests/core/a_test.c": test_file("second_bind_is_refused")}),
+    ("mutants", True, MUTANT | {"src/core/a.c": C + "int a;\nint a;\n"}),
+    ("mutants", True, MUTANT | {"src/core/a.c": C + "int b;\n"}),
+    ("mutants", True, MUTANT | {"tests/core/CMakeLists.txt": "errand_test(core_b a_test.c)\n"}),
+    ("mutants", True, {"docs/promises.md": "| O1 | A sentence. | met |\n"}),
+    ("mutants", False, MUTANT | {"docs/promises.md": "| O1 | A sentence. | met |\n"}),
+    ("mutants", False, MUTANT | {"tests/core/CMakeLists.txt":
+                                 "errand_test(core_${name} ${name}_test.c)\n"}),
     ("promises", True, {"docs/promises.md": ROWS.replace("| O7 |", "| O77 |")}),
     ("promises", True, {"docs/promises.md": ROWS.replace("| open |", "| met |", 1)}),
     ("promises", True, {"docs/promises.md": ROWS.replace("| open |", "| later |", 1)}),

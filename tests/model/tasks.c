@@ -214,7 +214,7 @@ static errand_status
 spawn_in_context(play_task *self, const errand_task_spec *spec)
 {
     errand_runtime *runtime = self->play->runtime[self->runtime];
-    errand_context above, context, copy;
+    errand_context above, context = {0}, copy;
 
     if (errand_context_create(runtime, NULL, NULL, &above) != ERRAND_OK ||
         errand_context_child(runtime, &above, "below", &context) != ERRAND_OK)
