@@ -110,7 +110,7 @@ def noticed(program, texts):
     names = [name.partition(" (")[0] for name in names]  # of tests/runtime/both.h
     if not names:
         return code != 0 and program.kind == "command"
-    return any(re.search(r"^%s\(" % re.escape(name), text, re.M)
+    return any(re.search(r"^(?:def )?%s\(" % re.escape(name), text, re.M)
                for name in names for text in texts)
 
 

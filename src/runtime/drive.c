@@ -45,25 +45,20 @@ void
 errand__turn_init(errand__turn *turn, const errand_budget *budget)
 {
     static const errand_budget standard = {.items = ITEMS_DEFAULT};
+    static const errand__turn blank = {.until = UINT64_MAX};
 
     if (budget == NULL)
         budget = &standard;
-    /* One by one: compilers clear this much by an instruction that takes longer than a turn. */
+    *turn = blank; /* copied: compilers clear this much by a slow instruction */
     turn->unlimited = budget->items == 0;
-    turn->taken = turn->passed = turn->collected = turn->moved = false;
     turn->items = limit_of(budget->items);
     turn->completions = limit_of(budget->completions);
     turn->timers = limit_of(budget->timers);
     turn->visits = limit_of(budget->visits);
     turn->cleanups = limit_of(budget->cleanups);
     turn->commands = limit_of(budget->commands);
-    turn->until = UINT64_MAX;
     turn->wall_end =
         budget->wall_ns == 0 ? 0 : errand__time_add(errand__clock_now(), budget->wall_ns);
-    turn->registration = 0;
-    turn->stop = NULL;
-    turn->stop_number = 0;
-    turn->done = (errand_turn){.completions = 0};
 }
 
 errand_status

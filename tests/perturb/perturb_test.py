@@ -113,6 +113,7 @@ def both_orders_and_any_number_of_workers_print_the_same(case):
 
 
 def workers_that_dawdle_change_nothing(case):
+    # I23: under the thread sanitizer the bytes of results are what it looks at.
     place = Place(case, "here")
     loaded = {} if SANITIZED else {"LD_PRELOAD": JITTER}
     for name, make in _scenarios(case).items():

@@ -226,7 +226,7 @@ why_with_limit(test_world *in, uint64_t limit, uint64_t *out_time)
     return self.news.why;
 }
 
-/* D29, D144: an operation that is due at its limit's instant wins. */
+/* D29, I7, D144: an operation that is due at its limit's instant wins. */
 static void
 operation_due_at_its_limit_wins(void **state)
 {

@@ -110,6 +110,7 @@ def quiet_prints_what_the_script_prints(case):
 
 
 def a_seed_is_drawn_and_repeats_the_run(case):
+    # D152
     text = "print(require 'errand'.random(1, 1 << 60))"
     first = case.lua(text, "--order", "inline")
     second = case.lua(text, "--order", "inline")
@@ -117,6 +118,17 @@ def a_seed_is_drawn_and_repeats_the_run(case):
     assert first.out != second.out, (first, second)
     again = case.lua(text, "--seed", seed)
     assert again.out == first.out and again.err == "", (first, again)
+
+
+def a_deadline_goes_by_the_clock_of_its_order(case):
+    # D152: half a virtual hour passes in no time, and a real second is none of virtual time.
+    text = "require 'errand'.sleep(3600)"
+    for order in ("inline", "paced"):
+        done = case.lua(text, "--order", order, "--seed", "1", "--deadline", "1800")
+        assert done.code == 5 and "1800.000000 s virtual" in done.out, done
+        done = case.lua("local e = require 'errand' e.command {'sleep', '1'}", "--order",
+                        order, "--seed", "1", "--deadline", "0.4")
+        assert done.code == 0, done
 
 
 def late_completions_do_not_count_in_the_digest_of_arrival_order(case):
