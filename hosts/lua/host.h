@@ -76,6 +76,12 @@ typedef struct errand_lua_options {
     void *held_trace_arg;
     errand_recorder *held_recorder; /* of errand/record.h; NULL = none */
     errand_replay *held_replay;     /* the same: order, seed and choices are its log's */
+    /* Inline order: jobs run on the calling thread, and the run has no other; so an
+     * endless job is not noticed, but errand_snapshot_fork is possible. */
+    bool alone;
+    /* Called with the runtime before the root starts; NULL = nobody. */
+    void (*on_start)(void *arg, errand_runtime *runtime);
+    void *held_on_start_arg;
     int argc; /* more arguments for the function, as strings, after those */
     const char *const *argv;       /* on the stack: argv[0] .. argv[argc - 1] */
     const errand_choices *choices; /* who decides a seeded run; NULL = the seed */
@@ -121,6 +127,9 @@ errand_lua_kind errand_lua_run(lua_State *L, int arguments,
                                const errand_lua_options *options,
                                errand_lua_result *out_result);
 void errand_lua_result_fini(errand_lua_result *result);
+/* errand_lua_rested: the process of the run in progress stood still (errand_snapshot_fork): what
+ * a visit may take of real time counts from here. */
+void errand_lua_rested(lua_State *L);
 
 /* ---- native jobs for errand.job(name, ...) ----------------------------------------------------- */
 

@@ -129,14 +129,22 @@ run_latencies(errand__lua_run *run)
 }
 
 static errand_status
-run_attach(errand__lua_run *run)
+run_executor(errand__lua_run *run)
 {
+    if (run->options.alone && run->options.order == ERRAND_ORDER_INLINE)
+        return errand_manual_create(NULL, &run->executor);
     errand_blocking_config pool = {
         .struct_size = sizeof pool,
         .workers_max = run->options.workers,
         .name = "errand-lua",
     };
-    errand_status status = errand_blocking_create(&pool, &run->executor);
+    return errand_blocking_create(&pool, &run->executor);
+}
+
+static errand_status
+run_attach(errand__lua_run *run)
+{
+    errand_status status = run_executor(run);
     if (status == ERRAND_OK)
         status = errand_attach(run->runtime, run->executor, OPERATIONS_MAX, &run->lease);
     if (status == ERRAND_OK)
@@ -305,6 +313,8 @@ run_protected(lua_State *L)
         frame->result->status = status;
         errand__lua_error_status(L, status, "run");
     }
+    if (options->on_start != NULL)
+        options->on_start(options->held_on_start_arg, run->runtime);
     for (int i = 0; i < options->argc; i++)
         lua_pushstring(L, options->argv[i]);
     run->root = errand__lua_task_spawn(L, run, NULL, lua_gettop(L) - 2, "run");

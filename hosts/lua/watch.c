@@ -70,6 +70,14 @@ errand__lua_watch_set(errand__lua_run *run, lua_State *co)
 }
 
 void
+errand_lua_rested(lua_State *L)
+{
+    errand__lua_run *run = errand__lua_run_find(L);
+    if (run != NULL)
+        run->watch_visit = errand__lua_watch_now();
+}
+
+void
 errand__lua_watch_visit(errand__lua_run *run)
 {
     if (run->options.deadline_ns != 0 && run->options.order != ERRAND_ORDER_ARRIVAL)

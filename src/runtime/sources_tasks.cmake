@@ -11,6 +11,7 @@ errand_sources(
     paced.c
     run.c
     run_root.c
+    snapshot.c
     task_resume.c
     task_waits.c
     tasks.c

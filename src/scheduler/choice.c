@@ -77,6 +77,17 @@ errand__chooser_init(errand__scheduler *scheduler, const errand_choices *choices
         choices->provider == ERRAND_PROVIDER_SEED && choices->held_record == NULL;
 }
 
+void
+errand__chooser_branch(errand__scheduler *scheduler, uint64_t seed)
+{
+    errand__chooser *chooser = &scheduler->chooser;
+
+    scheduler->seed = seed;
+    chooser->given.provider = ERRAND_PROVIDER_SEED;
+    chooser->plain = chooser->given.held_record == NULL;
+    errand__policy_branch(scheduler);
+}
+
 static inline void
 fold(errand__audit *audit, errand_site site, uint64_t value)
 {
@@ -154,6 +165,23 @@ from_seed(const errand__scheduler *scheduler, const errand_choice *asked)
                                    asked->ordinal);
     return errand__random_below(scheduler->seed, streams[asked->site], asked->key,
                                 asked->ordinal, asked->n);
+}
+
+uint64_t
+errand__choose_again(errand__scheduler *scheduler, errand_site site, uint64_t key,
+                     uint64_t ordinal, uint64_t least, uint64_t n)
+{
+    errand_choice made = {site, key, ordinal, n - least, 0};
+
+    if (made.n > 1)
+        made.value = from_seed(scheduler, &made);
+    made.value += least;
+    made.n = n;
+    if (scheduler->chooser.given.held_record != NULL)
+        errand__tape_record(scheduler->chooser.given.held_record, &made);
+    if (scheduler->audit.seeded)
+        fold(&scheduler->audit, site, made.value);
+    return made.value;
 }
 
 static uint64_t

@@ -62,6 +62,31 @@ errand__policy_init(errand__scheduler *scheduler)
     }
 }
 
+/* A point that was reached stands; another one will be reached later than now, so that a run from
+ * the start with the new value is the same up to here. */
+void
+errand__policy_branch(errand__scheduler *scheduler)
+{
+    errand__policy *policy = &scheduler->policy;
+    uint64_t least = policy->picks + 1, n = policy->steps + 1;
+    errand_site site = policy->kind == ERRAND_POLICY_PCT     ? ERRAND_SITE_CHANGE
+                       : policy->kind == ERRAND_POLICY_DELAY ? ERRAND_SITE_DELAY
+                                                             : ERRAND_SITE_STARVE;
+    uint32_t count = policy->depth - (policy->kind == ERRAND_POLICY_PCT);
+
+    if (policy->fair || policy->kind == ERRAND_POLICY_PICK || least >= n)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        if (policy->points[i].first != 0 && policy->points[i].first < least)
+            continue;
+        policy->points[i].first =
+            errand__choose_again(scheduler, site, i + 1, 0, least, n);
+        if (policy->kind == ERRAND_POLICY_STARVE)
+            policy->points[i].length =
+                errand__choose_again(scheduler, site, i + 1, 1, 0, policy->steps / 4 + 2);
+    }
+}
+
 void
 errand__policy_readied(errand__scheduler *scheduler, errand__ready *ready)
 {

@@ -69,6 +69,11 @@ typedef struct errand__chooser {
 /* OK, or what is wrong with them. */
 errand_status errand__choices_check(const errand_choices *choices, const char **out_text);
 void errand__chooser_init(errand__scheduler *scheduler, const errand_choices *choices);
+/* From here on by this seed; what a policy chose and has not come to yet is chosen anew. */
+void errand__chooser_branch(errand__scheduler *scheduler, uint64_t seed);
+/* By the seed, in the place of an earlier choice: one of least .. n - 1. */
+uint64_t errand__choose_again(errand__scheduler *scheduler, errand_site site,
+                              uint64_t key, uint64_t ordinal, uint64_t least, uint64_t n);
 /* The one seam: one of 0 .. n - 1, n = 0 meaning 2^64.  Nothing else draws. */
 uint64_t errand__choose(errand__scheduler *scheduler, errand_site site, uint64_t key,
                         uint64_t ordinal, uint64_t n);
@@ -107,6 +112,7 @@ typedef struct errand__policy {
     } points[ERRAND_DEPTH_MAX];
 } errand__policy;
 void errand__policy_init(errand__scheduler *scheduler);
+void errand__policy_branch(errand__scheduler *scheduler);
 /* Unfair: an item was readied; the next one, which stays in the ready list (not empty). */
 void errand__policy_readied(errand__scheduler *scheduler, errand__ready *ready);
 errand__ready *errand__policy_pick(errand__scheduler *scheduler);

@@ -4,14 +4,17 @@
  * Design notes.
  * - The epoch is stepped in each child by a handler that is registered when the library is
  *   loaded; comparing it is one load, so every call can afford to ask (O61).
- * - In a child nothing is ever destroyed: its threads are not there, a lock may be held by
+ * - A child that errand_snapshot_fork made had everything in one thread and takes its parent's
+ *   number back: there all goes on.
+ * - In any other child nothing is ever destroyed: its threads are not there, a lock may be held by
  *   one of them for ever.  References are given back in silence and the memory stays. */
 #include <pthread.h>
 #include <string.h>
 #include "workers/workers.h"
 
 /* errand__forks: how many forks lie between the process that loaded the library and this one.
- * Writers: the handler, in a child that has one thread.  Readers: every call.
+ * Writers: the handler and errand__fork_adopt, in a child that has one thread.  Readers: every
+ *          call.
  * Order:   relaxed.  Pairs: none.
  * Why:     written while there is no other thread. */
 _Atomic uint32_t errand__forks;
@@ -36,6 +39,12 @@ bool
 errand__virtual_inside(void)
 {
     return virtual_turn;
+}
+
+void
+errand__fork_adopt(uint32_t epoch)
+{
+    atomic_store_explicit(&errand__forks, epoch, memory_order_relaxed);
 }
 
 static void

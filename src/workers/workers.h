@@ -124,7 +124,8 @@ errand_status errand__virtual_refuse(const char *function);
 void errand__executor_let(errand_executor *executor);
 
 /* errand__forks: forks between the process that loaded the library and this one (O61).
- * Writers: the fork handler (executor.c), in a child that has one thread.  Readers: every call.
+ * Writers: the fork handler and adopt (executor.c), in a child that has one thread.  Readers:
+ * every call.
  * Order: relaxed.  Pairs: none.  Why: written while there is no other thread. */
 extern _Atomic uint32_t errand__forks;
 static inline uint32_t
@@ -132,6 +133,8 @@ errand__fork_epoch(void)
 {
     return atomic_load_explicit(&errand__forks, memory_order_relaxed);
 }
+/* In a child of a process that had one thread: what was made at that epoch is the child's. */
+void errand__fork_adopt(uint32_t epoch);
 
 /* thread.c: pthread_create for the library's own threads, which take no signals but those that a
  * fault of their own raises (O60).  attributes NULL = the usual ones.  Answers an errno. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: the calls of errand/tree.h; otherwise as calls_runtime.c. */
 #include "errand/checkpoint.h"
+#include "errand/snapshot.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -189,6 +190,27 @@ call_runtime_checkpoint(stage *self, int broken)
 }
 
 static errand_status
+call_snapshot_fork(stage *self, int broken)
+{
+    int64_t child;
+    errand_status status = errand_snapshot_fork(N(1, RUNTIME), NULL, 0, N(2, &child));
+
+    /* As it should be: the stage is in arrival order. */
+    return status == ERRAND_EUNSUPPORTED ? ERRAND_OK : status;
+}
+
+static errand_status
+call_snapshot_branch(stage *self, int broken)
+{
+    errand_status status = errand_snapshot_branch(N(1, RUNTIME), 7);
+
+    if (status != ERRAND_EUNSUPPORTED)
+        return status;
+    stage_forget_misuse(self);
+    return ERRAND_OK;
+}
+
+static errand_status
 call_tree_read(stage *self, int broken)
 {
     errand_tree tree;
@@ -238,6 +260,10 @@ const public_call tree_calls[] = {
     {"errand_run_root", call_run_root, PLACE_PLAIN, 3, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_EBUSY, ERRAND_EDEADLOCK, ERRAND_EBUSY},
     {"errand_runtime_checkpoint", call_runtime_checkpoint, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_snapshot_fork", call_snapshot_fork, PLACE_PLAIN, 2, ERRAND_ETHREAD,
+     ERRAND_EFORKED, ERRAND_OK, ERRAND_EBUSY, ERRAND_OK},
+    {"errand_snapshot_branch", call_snapshot_branch, PLACE_PLAIN, 1, ERRAND_ETHREAD,
      ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_tree_read", call_tree_read, PLACE_PLAIN, 2, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
