@@ -29,30 +29,13 @@ hear(void *arg, const errand_step *step, const unsigned char *bytes, uint64_t la
     errand__recorder_step(runtime->config.held_recorder, &heard);
 }
 
-/* "pct:3", "shuffle, from a tape" */
-static void
-write_policy(const errand_choices *given, char *out, size_t size)
-{
-    static const char *const from[] = {
-        [ERRAND_PROVIDER_SEED] = "",
-        [ERRAND_PROVIDER_TAPE] = ", from a tape",
-        [ERRAND_PROVIDER_BYTES] = ", from bytes",
-        [ERRAND_PROVIDER_ENUMERATE] = ", enumerated",
-    };
-    errand_choices choices = ERRAND_CHOICES_INIT;
-    char text[96];
-
-    if (given->struct_size != 0)
-        choices = *given;
-    (void)errand_choices_print(&choices, text, sizeof text);
-    errand__text_format(out, size, "%s%s", text, from[choices.provider]);
-}
-
 void
 errand__record_begin(errand_runtime *runtime)
 {
     const errand_runtime_config *config = &runtime->config;
-    const errand_choices *choices = &runtime->scheduler.chooser.given;
+    const errand_choices plain = ERRAND_CHOICES_INIT;
+    const errand_choices *given = &runtime->scheduler.chooser.given;
+    const errand_choices *choices = given->struct_size != 0 ? given : &plain;
     char policy[128] = "arrival";
     const errand_log_header header = {
         .version = errand_version(),
@@ -67,7 +50,7 @@ errand__record_begin(errand_runtime *runtime)
     if (config->held_recorder == NULL)
         return;
     if (errand__seeded(runtime))
-        write_policy(choices, policy, sizeof policy);
+        (void)errand_choices_print(choices, policy, sizeof policy);
     else
         runtime->scheduler.audit.inputs = true;
     errand__recorder_begin(config->held_recorder, &header, &runtime->owner);

@@ -28,6 +28,13 @@ say_late(errand_runtime *runtime, const errand__record *record, uint64_t ns)
         (unsigned long long)(ns / 1000000 % 1000));
 }
 
+static bool
+is_queued(const errand__record *record)
+{
+    return errand__control_state(atomic_load_explicit(
+               &record->control, memory_order_relaxed)) == ERRAND__QUEUED;
+}
+
 bool
 errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t *since)
 {
@@ -50,11 +57,11 @@ errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t *sin
     errand__interrupt_take(runtime); /* the operation at hand is asked to end, too */
     if (ops->step != NULL && limit > STEP_AGAIN_NS)
         limit = STEP_AGAIN_NS;
-    if (ops->rescue != NULL && now - *since < RESCUE_AFTER_NS) {
-        if (limit > RESCUE_AFTER_NS)
+    if (ops->rescue != NULL) {
+        if (now - *since >= RESCUE_AFTER_NS && ops->rescue(lease, record))
+            return true;
+        if (limit > RESCUE_AFTER_NS && is_queued(record))
             limit = RESCUE_AFTER_NS;
-    } else if (ops->rescue != NULL && ops->rescue(lease, record)) {
-        return true;
     }
     errand__sleep_at_most(runtime, limit);
     return true;

@@ -49,7 +49,7 @@ compare_headers(const errand__diff *diff, header_line *lines)
             else if (i == 4)
                 snprintf(out, size, "%" PRIu64, h->seed);
             else
-                snprintf(out, size, "%s", h->policy_text);
+                errand__log_policy(h, out, size);
         }
         count += strcmp(line->texts[0], line->texts[1]) != 0;
     }

@@ -284,7 +284,7 @@ errand__diff_hint(errand__diff *diff)
             "the logs were made by another build, or with another configuration",
             "compare runs of one program that were started in the same way");
     else if (a->seed != b->seed || a->order != b->order || a->policy != b->policy ||
-             strcmp(a->policy_text, b->policy_text) != 0)
+             a->policy != b->policy || strcmp(a->policy_text, b->policy_text) != 0)
         say(diff, "seed", "the runs have another seed, order or policy",
             "compare runs of one seed");
     else if (!diff->steps[0][0].there || !diff->steps[1][0].there)

@@ -6,8 +6,11 @@
 static void
 print_header(const errand_log_header *header)
 {
+    char policy[160];
+
+    errand__log_policy(header, policy, sizeof policy);
     printf("# errand %s, order %s, policy %s, seed %" PRIu64 ", %s\n", header->version,
-           errand__log_order(header->order), header->policy_text, header->seed,
+           errand__log_order(header->order), policy, header->seed,
            header->payloads == ERRAND_RECORD_PAYLOADS ? "with payloads"
                                                       : "digests of payloads");
     if (header->build_text[0] != '\0' || header->config_text[0] != '\0') {

@@ -21,6 +21,21 @@ errand__log_open_named(const char *path, errand_log **out_log)
     return false;
 }
 
+void
+errand__log_policy(const errand_log_header *header, char *out, size_t size)
+{
+    static const char *const from[] = {
+        [ERRAND_PROVIDER_SEED] = "",
+        [ERRAND_PROVIDER_TAPE] = ", from a tape",
+        [ERRAND_PROVIDER_BYTES] = ", from bytes",
+        [ERRAND_PROVIDER_ENUMERATE] = ", enumerated",
+    };
+    uint32_t provider = header->policy >> 8;
+
+    snprintf(out, size, "%s%s", header->policy_text,
+             provider < sizeof from / sizeof from[0] ? from[provider] : "");
+}
+
 const char *
 errand__log_order(errand_order order)
 {

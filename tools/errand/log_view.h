@@ -30,6 +30,8 @@ void errand__names_fini(errand__names *names);
 
 /* ---- log_text.c: a step as text ------------------------------------------------------------------- */
 const char *errand__log_order(errand_order order);
+/* "pct:3", "shuffle, from a tape". */
+void errand__log_policy(const errand_log_header *header, char *out, size_t size);
 /* 1.402 ms */
 void errand__log_time(uint64_t ns, char *out, size_t size);
 /* One line without its end: step, time, kind, who, what. */

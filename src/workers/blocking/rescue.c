@@ -9,6 +9,21 @@
  * figures are there for it. */
 #include "workers/blocking/blocking.h"
 
+/* Only then: a worker that is free but was not scheduled yet will take it, and can be waited for with
+ * a watchdog, which a body on this thread cannot. */
+static bool
+nobody_is_free(errand_lease *lease, uint8_t lane)
+{
+    errand__pool *pool = errand__place_of(lease)->pool;
+    bool none;
+
+    errand__lock_acquire(&pool->lock);
+    none = pool->busy >= pool->config.workers_max ||
+           pool->lanes[lane].running >= pool->lanes[lane].limit;
+    errand__lock_release(&pool->lock);
+    return none;
+}
+
 bool
 errand__pool_rescue(errand_lease *lease, errand__record *record)
 {
@@ -18,7 +33,8 @@ errand__pool_rescue(errand_lease *lease, errand__record *record)
     volatile bool ran = true;
 
     if (errand__control_state(atomic_load_explicit(
-            &record->control, memory_order_relaxed)) != ERRAND__QUEUED)
+            &record->control, memory_order_relaxed)) != ERRAND__QUEUED ||
+        !nobody_is_free(lease, lane))
         return false;
     errand__hands_init(&hands);
     hands.epoch = lease->epoch;

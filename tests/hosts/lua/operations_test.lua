@@ -42,7 +42,7 @@ test("stat_tells_kind_size_mode_and_time", function()
     equal(file.kind, "regular")
     equal(file.size, 5)
     equal(math.type(file.mode), "integer")
-    equal(math.abs(file.mtime - os.time()) < 3600, true)
+    equal(file.mtime > 1700000000, true) -- real; a seeded run's os.time() is not
     equal(errand.stat(folder).kind, "directory")
     errand.command { "ln", "-sf", "sized", folder .. "/link" }
     equal(errand.stat(folder .. "/link").kind, "regular")
