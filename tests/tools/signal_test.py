@@ -93,9 +93,6 @@ def cleanup_that_never_ends_is_cut_after_the_grace(case):
 
 
 def a_job_that_is_waited_for_in_inline_order_is_stopped_too(case):
-    if os.environ.get("ERRAND_TEST_CONFIG", "") in ("tsan", "gcc-tsan"):
-        raise program_case.Skip("ThreadSanitizer holds signals back while a thread sleeps in a "
-                                "system call that it does not know")
     mark = "62.%d" % os.getpid()
     process, before = _started(
         case, "print('ready')\nrequire 'errand'.command {'sleep', '%s'}\n" % mark, "--order",
