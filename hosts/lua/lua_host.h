@@ -85,6 +85,7 @@ struct errand__lua_run {
     errand__lua_task *first; /* that failed, if failures propagate; it stays unheard */
     errand_lua_options options;
     uint64_t seed, start_ns;      /* start on the run's clock */
+    bool closing;                 /* the shutdown is in progress */
     uint64_t last_ns;             /* of the completions that were reported; run's clock */
     uint64_t tasks_live, aborted; /* aborted: by the root's end */
     /* The stock interpreter's Ctrl-C; see drive.c. */

@@ -105,6 +105,7 @@ errand__lua_report_completion(void *arg, struct errand_completion *completion)
         .detail = detail,
         .late = (completion->flags & ERRAND_LATE) != 0,
         .time_ns = time_of(run, completion),
+        .closing = run->closing,
         .completion = completion,
     };
     write_detail(&completion->payload, detail, sizeof detail);

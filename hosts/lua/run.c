@@ -271,6 +271,18 @@ keep_message(lua_State *L, int index, errand_lua_result *result)
     lua_pop(L, 1);
 }
 
+/* What has come by now is the seed's; what comes later is the shutdown's. */
+static void
+drain_rest(errand__lua_run *run)
+{
+    errand_completion_fn *fn =
+        run->options.on_completion != NULL ? errand__lua_report_completion : NULL;
+    size_t count = 1;
+    while (count > 0 &&
+           errand_drain(run->runtime, SIZE_MAX, fn, run, &count) == ERRAND_OK)
+        continue;
+}
+
 /* Leaves results, or the error value, above the task's userdata at index `base`. */
 static int
 run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
@@ -280,6 +292,9 @@ run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
     result->digest = errand_digest(run->runtime);
     result->picks = errand_runtime_picks(run->runtime);
     result->elapsed_ns = errand_runtime_now(run->runtime) - run->start_ns;
+    if (run->options.order != ERRAND_ORDER_ARRIVAL)
+        drain_rest(run);
+    run->closing = true;
     errand_status status = errand_runtime_snapshot(run->runtime, &result->snapshot);
     (void)status; /* this process made the runtime */
     if (kind != ERRAND_LUA_OK) {
@@ -287,7 +302,7 @@ run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
         keep_message(L, -2, result);
     }
     errand__lua_run_close(run, ERRAND_SHUTDOWN_RUN, &result->report);
-    if (result->elapsed_ns < run->last_ns)
+    if (run->options.order == ERRAND_ORDER_ARRIVAL && result->elapsed_ns < run->last_ns)
         result->elapsed_ns = run->last_ns; /* what the shutdown drained */
     result->aborted = run->aborted;
     run_forget(L, run);

@@ -71,7 +71,8 @@ errand_log_open(const char *path, errand_log **out_log, char *out_text, size_t s
     log = errand__mem_alloc(NULL, sizeof *log);
     if (log == NULL)
         return ERRAND_ENOMEM;
-    log->fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Not blocking: a pipe that nobody writes to is no log either. */
+    log->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (log->fd < 0 || fstat(log->fd, &about) != 0) {
         int error = errno;
 

@@ -7,7 +7,6 @@
  * and status says since when.  The header is written when the runtime begins, because only then
  * all of it is known. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "recording/recording.h"
@@ -71,7 +70,7 @@ errand_recorder_open(const errand_recorder_config *config, errand_recorder **out
     status = make(config, &recorder);
     if (status != ERRAND_OK)
         return status;
-    recorder->fd = open(config->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    recorder->fd = errand__recorder_file(config->path);
     if (recorder->fd < 0) {
         int error = errno;
 

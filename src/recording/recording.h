@@ -148,6 +148,9 @@ typedef struct errand__piece {
     const void *data;
     size_t size;
 } errand__piece;
+/* A new file; -1 and errno.  No pipe and no socket: whoever reads it could stop the run, or end the
+ * process by SIGPIPE. */
+int errand__recorder_file(const char *path);
 void errand__recorder_write(errand_recorder *recorder, const errand__piece *pieces,
                             size_t count);
 void errand__recorder_frame(errand_recorder *recorder, uint32_t kind, uint64_t digest,

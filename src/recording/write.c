@@ -2,8 +2,10 @@
 /* write: bytes into the file.  The first trouble ends the log and is remembered: a torn piece at
  * its end is what readers expect. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include "recording/recording.h"
 
@@ -30,6 +32,23 @@ write_all(int fd, struct iovec *next, int count)
         }
     }
     return true;
+}
+
+int
+errand__recorder_file(const char *path)
+{
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY;
+    int fd = open(path, flags | O_NONBLOCK, 0666);
+    struct stat about;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &about) == 0 && (S_ISREG(about.st_mode) || S_ISCHR(about.st_mode)) &&
+        fcntl(fd, F_SETFL, 0) == 0)
+        return fd;
+    close(fd);
+    errno = ESPIPE;
+    return -1;
 }
 
 void

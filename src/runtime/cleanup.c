@@ -76,6 +76,15 @@ entry_end(errand_runtime *runtime, errand__cleanup *entry)
         errand__leak_count(runtime, errand__spec_drop(&spec));
 }
 
+/* Seeded orders: it had begun in virtual time only, and the end of the run came first. */
+static bool
+never_ran(const errand__record *record)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    return ((control >> ERRAND__OUTCOME_SHIFT) & 0xff) == ERRAND_CANCELLED;
+}
+
 bool
 errand__cleanup_completed(errand_runtime *runtime, errand__record *record)
 {
@@ -88,6 +97,10 @@ errand__cleanup_completed(errand_runtime *runtime, errand__record *record)
     if (entry->hook == NULL) {
         entry_end(runtime, entry);
         return true;
+    }
+    if (never_ran(record)) { /* nothing is left of what never began; its hook may wait for ever */
+        entry_end(runtime, entry);
+        return false;
     }
     if (!entry->asked) { /* it ended by itself: its hook goes as any other */
         record->hook = entry->hook;

@@ -182,7 +182,8 @@ errand_tape_parse(const char *text, size_t size, errand_tape **out_tape, char *m
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
-/* malloc'd: a file is the caller's business, not the runtime's memory. */
+/* malloc'd: a file is the caller's business, not the runtime's memory.  What does not begin as a
+ * tape is not read to its end: a device may have none. */
 static char *
 read_whole(FILE *file, size_t *out_size)
 {
@@ -191,6 +192,9 @@ read_whole(FILE *file, size_t *out_size)
 
     while (text != NULL && (got = fread(text + size, 1, room - size, file)) > 0) {
         size += got;
+        if (size < strlen(FIRST_LINE) ||
+            memcmp(text, FIRST_LINE, strlen(FIRST_LINE)) != 0)
+            break;
         if (size < room)
             continue;
         room *= 2;
@@ -217,8 +221,9 @@ errand_tape_read(const char *path, errand_tape **out_tape, char *message, size_t
     file = fopen(path, "re");
     text = file == NULL ? NULL : read_whole(file, &size);
     good = file != NULL && ferror(file) == 0;
-    if (!good && message != NULL && room > 0)
-        errand__text_format(message, room, "%s", strerror(errno));
+    if (message != NULL && room > 0)
+        errand__text_format(message, room, "%s",
+                            good ? "memory ran out" : strerror(errno));
     if (text != NULL && good)
         status = errand_tape_parse(text, size, out_tape, message, room);
     else

@@ -4,6 +4,7 @@ message, what is mended finds nothing, and small failures are small."""
 import json
 import os
 import re
+import resource
 import shlex
 import signal
 import time
@@ -45,6 +46,20 @@ def _again(case, line):
     words = shlex.split(line)
     assert words[0] == "errand", line
     return case.run(*words[1:])
+
+
+def _running(mark):
+    """The command lines of processes in which the mark stands."""
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % number) as file:
+                line = file.read()
+        except OSError:
+            continue
+        if mark in line:
+            found.append(line)
+    return found
 
 
 def _lines(out):
@@ -236,6 +251,51 @@ def quiet_says_nothing_but_failures(case):
     case.write("a.lua", "error('x')")
     done = case.run("explore", "-q", "a.lua", "--seeds", "2")
     assert "explored" not in done.out and "failure 1: error" in done.out, done
+
+
+def a_line_is_as_long_as_its_words(case):
+    word = "y" * 9000
+    done, report = _lua(case, 'error("no")', "--seeds", "1", "--deadline", "100.123456789",
+                        "--", word, "it's\n\u00e9")
+    words = shlex.split(report["failures"][0]["reproduce"])
+    assert words[-2:] == [word, "it's\n\u00e9"] and "100.123456789" in words, words
+    assert report["arguments"] == words[-2:], report["arguments"]
+
+
+def what_is_no_utf_8_is_in_the_report_nevertheless(case):
+    done, report = _lua(case, 'error("\\xff\\xc3\\xa9\\xed\\xa0\\x80")', "--seeds", "1")
+    assert "\u00ff\u00e9\u00ed\u00a0\u0080" in report["failures"][0]["text"], report
+
+
+def without_descriptors_it_says_so_and_ends(case):
+    case.write("script.lua", 'require("errand").sleep(0.001)')
+    for limit in range(6, 15):
+        done = case.run("explore", "script.lua", "--seeds", "9", "--jobs", "3", preexec_fn=lambda:
+                        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+        assert done.code in (0, 1, 6), (limit, done)
+        if "could not be started" in done.err:
+            assert done.code != 0, (limit, done)
+        else:
+            assert "explored 9 seeds" in done.out, (limit, done)
+
+
+def a_closed_standard_output_is_said(case):
+    case.write("script.lua", 'error("no")')
+    done = case.run("explore", "script.lua", "--seeds", "2", preexec_fn=lambda: os.close(1))
+    assert done.code == 7 and "standard output could not be written" in done.err, done
+    with open("/dev/full", "w") as full:
+        done = case.run("explore", "script.lua", "--seeds", "2", stdout=full)
+    assert done.code == 7 and "No space left on device" in done.err, done
+
+
+def grandchildren_of_a_killed_run_are_killed_too(case):
+    mark = "%d.4321" % os.getpid()
+    inner = "setsid sh -c 'setsid sleep 7%s & sleep 7%s' & sleep 7%s" % (mark, mark, mark)
+    done, report = _lua(case, "errand.spawn(function() errand.command{'sh', '-c', [[%s]]} end)\n"
+                        "errand.sleep(0.5)\nwhile true do end" % inner, "--seeds", "2",
+                        "--timeout", "1")
+    assert [one["class"] for one in report["failures"]] == ["timeout"], done
+    assert not _running(mark), _running(mark)
 
 
 def an_interrupt_prints_what_was_found(case):

@@ -337,5 +337,43 @@ def without_a_terminal_there_is_no_bar(case):
     assert done.code == 0 and "\x1b" not in done.err + done.out, done
 
 
+def what_is_out_when_the_script_ends_changes_no_line(case):
+    text = """local errand = require "errand"
+for i = 1, 6 do
+    for _, free in ipairs { false, true } do
+        errand.spawn(function()
+            pcall(errand.timeout, 0.05, errand.command, {"sleep", "0.0" .. i, effect_free = free})
+        end)
+    end
+end
+errand.sleep(0.051)"""
+    seen = set()
+    for words in (["inline"], ["paced", "--workers", "1"], ["paced", "--workers", "4"]):
+        for _ in range(2):
+            done = case.lua(text, "--seed", "6", "--stats", "--order", *words)
+            assert done.code == 0 and "not clean" not in done.err, done
+            seen.add(done.out)
+    assert len(seen) == 1 and "ended with the script; " in seen.pop(), seen
+
+
+def a_closed_standard_output_is_no_file_of_the_run(case):
+    case.write("script.lua", 'print("a line")')
+    done = case.run("run", "script.lua", "--seed", "1", "--record", "a.log",
+                    preexec_fn=lambda: (os.close(0), os.close(1)))
+    assert done.code == 7, done
+    with open(case.path("a.log"), "rb") as file:
+        assert b"a line" not in file.read()
+    assert case.run("log", "a.log").code == 0
+
+
+def devices_and_pipes_are_no_tapes_and_no_logs(case):
+    os.mkfifo(case.path("pipe"))
+    case.write("script.lua", "local nothing")
+    for words in (["log", "pipe"], ["run", "script.lua", "--record", "pipe"],
+                  ["run", "script.lua", "--tape", "/dev/zero"]):
+        done = case.run(*words)
+        assert done.code == 2 and words[-1] in done.err, done
+
+
 if __name__ == "__main__":
     program_case.main(globals())

@@ -197,9 +197,9 @@ static void
 json_pair(const char *before, const char *name, const char *text)
 {
     fputs(before, stdout);
-    errand__log_json(stdout, name);
+    errand__json_text(stdout, name);
     fputs(": ", stdout);
-    errand__log_json(stdout, text);
+    errand__json_text(stdout, text);
 }
 
 static void

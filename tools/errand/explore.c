@@ -24,6 +24,7 @@ typedef struct exploration {
     errand__repeat *repeats; /* of each */
     uint64_t next;           /* seed */
     bool ended;              /* no more seeds are begun */
+    bool refused;            /* because no process could be started */
 } exploration;
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -197,7 +198,8 @@ take_ended(exploration *all, errand__trial *trial)
 static void
 show(exploration *all)
 {
-    uint64_t total = all->explore.last - all->explore.first + 1;
+    uint64_t total = all->explore.last - all->explore.first;
+    total += total != UINT64_MAX;
     char text[192];
     if (!errand__meter_due(&all->meter))
         return;
@@ -217,7 +219,7 @@ fill(exploration *all)
     for (uint32_t i = 0; i < all->explore.jobs; i++) {
         errand__trial *trial = &all->trials[i];
         if (!trial->running && !all->ended && !start_next(all, trial))
-            all->ended = true;
+            all->ended = all->refused = true;
         running += trial->running;
     }
     return running;
@@ -297,6 +299,7 @@ finish(exploration *all)
     prove(all);
     if (all->explore.minimise)
         minimise(all);
+    errand__trial_sweep(all->trials, all->explore.jobs);
     all->explored.signal = asked;
     errand__findings_print(&all->explore, &all->findings, &all->explored);
     bool written = errand__findings_write(&all->explore, &all->findings, &all->explored);
@@ -307,6 +310,8 @@ finish(exploration *all)
         return ERRAND__EXIT_SCRIPT;
     if (asked != 0)
         return ERRAND__EXIT_SIGNAL + asked;
+    if (all->refused)
+        return ERRAND__EXIT_REFUSED;
     return written ? ERRAND__EXIT_GOOD : ERRAND__EXIT_OUTPUT;
 }
 
@@ -341,7 +346,7 @@ errand__explore_main(int argc, char **argv)
         install_signals();
         code = ERRAND__EXIT_REFUSED;
         if (learn_steps(&all))
-            code = explore_all(&all);
+            code = errand__output_code(explore_all(&all));
     }
     errand__findings_fini(&all.findings);
     free(all.trials);

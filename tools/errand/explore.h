@@ -104,6 +104,7 @@ typedef struct errand__explore {
     uint64_t timeout_ns; /* real, of one run */
     uint64_t stop_after; /* distinct failures; 0 = never */
     const char *report_path;
+    const char *deadline; /* as it was given */
     const char *keep;   /* the folder for tapes and logs */
     const char *policy; /* as it was given, or "portfolio" */
     uint64_t steps;     /* picks of a run in plain order: what policies are told */
@@ -153,14 +154,14 @@ char **errand__reproduce_words(const errand__explore *explore, uint64_t seed,
 /* "FOLDER/bank-seed17": what names of kept files begin with. */
 void errand__keep_name(const errand__explore *explore, uint64_t seed, char *name,
                        size_t size);
-/* The words as a shell takes them, in size bytes at line. */
-void errand__reproduce_print(char *const *words, char *line, size_t size);
+/* The words as a shell takes them, for free(); NULL without memory. */
+char *errand__reproduce_line(char *const *words);
 /* Runs the line in a process of its own: does the failure come again? */
 bool errand__reproduce_prove(const errand__explore *explore, char **words,
                              const errand__fingerprint *wanted);
 
 /* ---- repeat.c: each seed twice ------------------------------------------------------------------------------- */
-#define ERRAND__PATH_SIZE 512
+#define ERRAND__PATH_SIZE 4608 /* a folder, a script's name, a seed and what it is */
 
 typedef struct errand__repeat {
     uint64_t digest; /* of the first run */

@@ -96,6 +96,7 @@ take_values(errand__explore *explore, int option)
     case OPTION_TIMEOUT:
         return errand__options_seconds("timeout", optarg, &explore->timeout_ns);
     case OPTION_DEADLINE:
+        explore->deadline = optarg;
         return errand__options_seconds("deadline", optarg, &explore->run.deadline_ns);
     case OPTION_WORKERS:
         return errand__options_workers(&explore->run, optarg);

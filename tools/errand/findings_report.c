@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_SIZE 4096
-
 static double
 seconds_of(const errand__explored *explored)
 {
@@ -38,10 +36,18 @@ print_text(const char *text, bool stall)
 }
 
 static void
+print_words(char **take_words)
+{
+    char *line = take_words != NULL ? errand__reproduce_line(take_words) : NULL;
+    printf("  %s\n", line != NULL ? line : "(no memory for its line)");
+    free(line);
+    free(take_words);
+}
+
+static void
 print_minimised(const errand__explore *explore, const errand__finding *finding)
 {
     const errand__minimised *small = finding->minimised;
-    char line[LINE_SIZE];
     if (!small->made) {
         printf("  not minimised: %s\n", small->why != NULL ? small->why : "no time");
         return;
@@ -52,15 +58,24 @@ print_minimised(const errand__explore *explore, const errand__finding *finding)
     printf("%zu of %zu choices, %" PRIu64 " runs in %.1f s%s\n", small->choices,
            small->choices_before, small->runs, (double)small->elapsed_ns / 1e9,
            small->in_time ? "" : ", ended by the budget");
-    char **words = errand__reproduce_words(explore, finding->seed, &small->choices_of,
-                                           (errand__reproduce){.tape = small->path});
-    if (words != NULL) {
-        errand__reproduce_print(words, line, sizeof line);
-        printf("  %s\n", line);
-    }
-    free(words);
+    print_words(errand__reproduce_words(explore, finding->seed, &small->choices_of,
+                                        (errand__reproduce){.tape = small->path}));
     if (!small->proven)
         puts("  (this line did not fail in the same way)");
+}
+
+static void
+print_diff(const errand__finding *finding)
+{
+    char **words = calloc(5, sizeof *words);
+    static char program[] = "errand", verb[] = "diff";
+    if (words != NULL) {
+        words[0] = program;
+        words[1] = verb;
+        words[2] = finding->logs[0];
+        words[3] = finding->logs[1];
+    }
+    print_words(words);
 }
 
 static void
@@ -68,7 +83,6 @@ print_finding(const errand__explore *explore, const errand__finding *finding,
               size_t number, const errand__explored *explored)
 {
     const errand__fingerprint *what = &finding->fingerprint;
-    char line[LINE_SIZE];
     printf("failure %zu: %s", number, errand__class_name(what->class));
     if (what->site[0] != '\0') {
         fputs(what->class == ERRAND__CLASS_CRASH || what->class == ERRAND__CLASS_EXIT
@@ -82,18 +96,13 @@ print_finding(const errand__explore *explore, const errand__finding *finding,
                                                                  : what->message,
                what->class == ERRAND__CLASS_STALL);
     errand_choices choices = errand__explore_choices(explore, finding->seed);
-    char **words =
-        errand__reproduce_words(explore, finding->seed, &choices, (errand__reproduce){0});
-    if (words != NULL) {
-        errand__reproduce_print(words, line, sizeof line);
-        printf("  %s\n", line);
-    }
-    free(words);
+    print_words(errand__reproduce_words(explore, finding->seed, &choices,
+                                        (errand__reproduce){0}));
     if (finding->proof_tried && !finding->proven)
         printf("  (this line did not fail again: something besides the seed takes part; "
                "--repeat 2 tells more)\n");
     if (finding->logs[0] != NULL && finding->logs[1] != NULL)
-        printf("  errand diff %s %s\n", finding->logs[0], finding->logs[1]);
+        print_diff(finding);
     if (finding->minimised != NULL)
         print_minimised(explore, finding);
 }
@@ -115,50 +124,37 @@ errand__findings_print(const errand__explore *explore, const errand__findings *f
     else if (!explore->quiet)
         printf("%" PRIu64 " failed, in %zu way%s\n", findings->failed, findings->count,
                findings->count == 1 ? "" : "s");
-    fflush(stdout);
+    (void)errand__output_error(); /* its cause is known now only */
 }
 
 /* ---- for programs --------------------------------------------------------------------------------- */
 
 static void
-json_text(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (const unsigned char *byte = (const unsigned char *)(text != NULL ? text : "");
-         *byte != '\0'; byte++) {
-        if (*byte == '"' || *byte == '\\')
-            fprintf(file, "\\%c", *byte);
-        else if (*byte == '\n')
-            fputs("\\n", file);
-        else if (*byte < 0x20 || *byte >= 0x7F) /* bytes of no known encoding: Latin 1 */
-            fprintf(file, "\\u%04x", *byte);
-        else
-            fputc(*byte, file);
-    }
-    fputc('"', file);
-}
-
-static void
 json_field(FILE *file, const char *name, const char *text)
 {
     fprintf(file, ",\n      \"%s\": ", name);
-    json_text(file, text);
+    errand__json_text(file, text);
+}
+
+static void
+json_line(FILE *file, const char *name, char **take_words)
+{
+    char *line = take_words != NULL ? errand__reproduce_line(take_words) : NULL;
+    json_field(file, name, line);
+    free(line);
+    free(take_words);
 }
 
 static void
 json_minimised(FILE *file, const errand__explore *explore, const errand__finding *finding)
 {
     const errand__minimised *small = finding->minimised;
-    char line[LINE_SIZE] = "";
     char **words =
         small->made ? errand__reproduce_words(explore, finding->seed, &small->choices_of,
                                               (errand__reproduce){.tape = small->path})
                     : NULL;
-    if (words != NULL)
-        errand__reproduce_print(words, line, sizeof line);
-    free(words);
     json_field(file, "minimised_tape", small->path);
-    json_field(file, "minimised_reproduce", line);
+    json_line(file, "minimised_reproduce", words);
     fprintf(file, ",\n      \"minimised_proven\": %s", small->proven ? "true" : "false");
     fprintf(file, ",\n      \"items_before\": %zu,\n      \"items\": %zu",
             small->items_before, small->items);
@@ -172,20 +168,16 @@ json_minimised(FILE *file, const errand__explore *explore, const errand__finding
 static void
 json_finding(FILE *file, const errand__explore *explore, const errand__finding *finding)
 {
-    char line[LINE_SIZE] = "";
     errand_choices choices = errand__explore_choices(explore, finding->seed);
-    char **words =
-        errand__reproduce_words(explore, finding->seed, &choices, (errand__reproduce){0});
-    if (words != NULL)
-        errand__reproduce_print(words, line, sizeof line);
-    free(words);
     fprintf(file, "    {\n      \"class\": \"%s\"",
             errand__class_name(finding->fingerprint.class));
     json_field(file, "site", finding->fingerprint.site);
     json_field(file, "message", finding->fingerprint.message);
     json_field(file, "text", finding->text);
     json_field(file, "output", finding->output);
-    json_field(file, "reproduce", line);
+    json_line(file, "reproduce",
+              errand__reproduce_words(explore, finding->seed, &choices,
+                                      (errand__reproduce){0}));
     fprintf(file, ",\n      \"proven\": %s", finding->proven ? "true" : "false");
     fprintf(file, ",\n      \"count\": %" PRIu64 ",\n      \"seed\": %" PRIu64,
             finding->count, finding->seed);
@@ -206,14 +198,14 @@ json_whole(FILE *file, const errand__explore *explore, const errand__findings *f
            const errand__explored *explored)
 {
     fputs("{\n  \"script\": ", file);
-    json_text(file, explore->run.script);
+    errand__json_text(file, explore->run.script);
     fputs(",\n  \"arguments\": [", file);
     for (int i = 0; i < explore->run.argc; i++) {
         fputs(i == 0 ? "" : ", ", file);
-        json_text(file, explore->run.argv[i]);
+        errand__json_text(file, explore->run.argv[i]);
     }
     fputs("],\n  \"policy\": ", file);
-    json_text(file, explore->policy);
+    errand__json_text(file, explore->policy);
     fprintf(file, ",\n  \"first_seed\": %" PRIu64 ",\n  \"last_seed\": %" PRIu64,
             explore->first, explore->last);
     fprintf(file, ",\n  \"seeds_run\": %" PRIu64 ",\n  \"failed\": %" PRIu64,

@@ -345,21 +345,6 @@ errand__log_fields(const errand__names *names, const errand_log_step *log_step,
 /* ---- JSON -------------------------------------------------------------------------------------------- */
 
 void
-errand__log_json(FILE *file, const char *text)
-{
-    fputc('"', file);
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(file, "\\%c", *c);
-        else if (*c < 0x20 || *c == 0x7f)
-            fprintf(file, "\\u%04x", *c);
-        else
-            fputc(*c, file);
-    }
-    fputc('"', file);
-}
-
-void
 errand__log_json_step(FILE *file, const errand__names *names, const errand_log_step *step)
 {
     errand__field fields[ERRAND__FIELDS];
@@ -370,9 +355,9 @@ errand__log_json_step(FILE *file, const errand__names *names, const errand_log_s
         if (strcmp(fields[i].name, "time") == 0)
             continue;
         fputs(", ", file);
-        errand__log_json(file, fields[i].name);
+        errand__json_text(file, fields[i].name);
         fputs(": ", file);
-        errand__log_json(file, fields[i].text);
+        errand__json_text(file, fields[i].text);
     }
     fputc('}', file);
 }

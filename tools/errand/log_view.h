@@ -46,8 +46,6 @@ typedef struct errand__field {
 } errand__field;
 size_t errand__log_fields(const errand__names *names, const errand_log_step *step,
                           errand__field *out_fields);
-/* A string of JSON, quotes included. */
-void errand__log_json(FILE *file, const char *text);
 /* {"step": 1, "kind": "task", ...} */
 void errand__log_json_step(FILE *file, const errand__names *names,
                            const errand_log_step *step);

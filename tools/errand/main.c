@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* main: the command-line program: errand run, tour, explore, help, --version. */
 #include "program.h"
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A standard stream that was closed stays one that cannot be written, or that has nothing to read:
+ * else the next file that is opened would get its number, and what is printed. */
+static void
+hold_streams(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDONLY);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
 
 int
 main(int argc, char **argv)
 {
     errand__options options;
+    hold_streams();
     if (argc > 1 && strcmp(argv[1], "explore") == 0)
         return errand__explore_main(argc - 1, argv + 1);
     if (!errand__options_read(argc, argv, &options))

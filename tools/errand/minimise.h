@@ -16,7 +16,7 @@ struct errand__minimised {
     size_t choices_before, choices; /* that are not 0, but for workloads */
     uint64_t runs, elapsed_ns;
     errand_choices choices_of; /* the policy */
-    char path[512];
+    char path[ERRAND__PATH_SIZE];
     const char *why; /* not made: the reason */
 };
 

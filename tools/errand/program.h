@@ -206,7 +206,7 @@ size_t errand__output_write(int fd, const char *bytes, size_t size);
 
 /* ---- progress.c: completions as they are drained -------------------------------------------------- */
 typedef struct errand__progress {
-    bool quiet;
+    bool quiet, seeded;
     uint64_t drained, late;
     uint64_t outcomes[6]; /* by errand_outcome */
     uint64_t contents;    /* the digest of arrival order */
@@ -217,6 +217,10 @@ void errand__progress_init(errand__progress *progress, const errand__options *op
 void errand__progress_event(void *arg, const errand_lua_event *event);
 /* Writes text with its control characters escaped, so that no name can forge a line. */
 void errand__progress_text(FILE *file, const char *text);
+
+/* ---- json.c ------------------------------------------------------------------------------------------- */
+/* Writes a text as a string; NULL is "".  Bytes that are no UTF-8 are taken as Latin 1. */
+void errand__json_text(FILE *file, const char *text);
 
 /* ---- report.c: the end of a run ----------------------------------------------------------------------- */
 /* Prints summary, digest, accounts and what went wrong.  Returns the exit code. */

@@ -17,6 +17,7 @@ errand__progress_init(errand__progress *progress, const errand__options *options
 {
     memset(progress, 0, sizeof *progress);
     progress->quiet = options->quiet;
+    progress->seeded = options->order != ERRAND_ORDER_ARRIVAL;
     progress->contents = HASH_OF_NOTHING;
 }
 
@@ -81,6 +82,8 @@ errand__progress_event(void *arg, const errand_lua_event *event)
 {
     errand__progress *progress = arg;
     errand_outcome outcome = event->completion->outcome;
+    if (event->closing && progress->seeded)
+        return; /* no seed decides how that ends */
     progress->drained++;
     progress->late += event->late;
     if (outcome >= 1 && outcome <= 5)

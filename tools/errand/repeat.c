@@ -13,7 +13,7 @@
 static void
 make_path(const errand__explore *explore, uint64_t seed, char which, char *path)
 {
-    char name[300];
+    char name[ERRAND__PATH_SIZE - 16];
     errand__keep_name(explore, seed, name, sizeof name);
     snprintf(path, ERRAND__PATH_SIZE, "%s-%c.log", name, which);
 }

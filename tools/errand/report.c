@@ -22,6 +22,9 @@ print_summary(const errand__options *options, const errand__progress *progress,
     }
     if (progress->late != 0)
         printf(", %" PRIu64 " of them late", progress->late);
+    if (progress->seeded && result->snapshot.accepted != result->snapshot.drained)
+        printf("; %" PRIu64 " ended with the script",
+               result->snapshot.accepted - result->snapshot.drained);
     printf("; ");
     printf("%" PRIu64 ".%06" PRIu64 " s%s\n", result->elapsed_ns / 1000000000U,
            result->elapsed_ns % 1000000000U / 1000U,
@@ -32,9 +35,11 @@ print_summary(const errand__options *options, const errand__progress *progress,
 }
 
 static void
-print_accounts(const errand_lua_result *result)
+print_accounts(const errand__progress *progress, const errand_lua_result *result)
 {
-    const errand_snapshot *all = &result->report.accounts;
+    /* What the shutdown makes of the rest hangs on real time. */
+    const errand_snapshot *all =
+        progress->seeded ? &result->snapshot : &result->report.accounts;
     errand__output_line();
     printf("accounts: accepted %" PRIu64 " = queued %" PRIu64 " + running %" PRIu64
            " + undrained %" PRIu64 " + drained %" PRIu64 " + undeliverable %" PRIu64 "\n",
@@ -133,7 +138,7 @@ errand__report_print(const errand__options *options, const errand__progress *pro
     if (begun && !options->quiet)
         print_summary(options, progress, result);
     if (begun && options->stats)
-        print_accounts(result);
+        print_accounts(progress, result);
     fflush(stdout);
     if (result->kind != ERRAND_LUA_OK)
         print_problem(options, result);

@@ -59,7 +59,7 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
     }
     if (run->deadline_ns != 0) {
         add(list, "--deadline");
-        add_made(list, "%.9g", (double)run->deadline_ns / 1e9);
+        add(list, explore->deadline);
     }
 }
 
@@ -89,36 +89,42 @@ errand__reproduce_words(const errand__explore *explore, uint64_t seed,
 }
 
 /* As a shell takes it: plain, or in single quotes. */
-static size_t
-print_word(const char *word, char *line, size_t size)
+static void
+print_word(FILE *file, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789_-./:=,+@%";
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0')
-        return (size_t)snprintf(line, size, "%s", word);
-    size_t used = 0;
-    char piece[8] = "'";
-    for (const char *byte = word;; byte++) {
-        used += (size_t)snprintf(line + (used < size ? used : size),
-                                 used < size ? size - used : 0, "%s", piece);
-        if (*byte == '\0')
-            break;
-        snprintf(piece, sizeof piece, *byte == '\'' ? "'\\''" : "%c", *byte);
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        fputs(word, file);
+        return;
     }
-    return used + (size_t)snprintf(line + (used < size ? used : size),
-                                   used < size ? size - used : 0, "'");
+    fputc('\'', file);
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            fputs("'\\''", file);
+        else
+            fputc(*word, file);
+    }
+    fputc('\'', file);
 }
 
-void
-errand__reproduce_print(char *const *words, char *line, size_t size)
+char *
+errand__reproduce_line(char *const *words)
 {
-    size_t used = 0;
-    line[0] = '\0';
-    for (; *words != NULL && used < size; words++) {
-        if (used > 0)
-            line[used++] = ' ';
-        used += print_word(*words, line + used, size - used);
+    char *line = NULL;
+    size_t size;
+    FILE *file = open_memstream(&line, &size);
+    if (file == NULL)
+        return NULL;
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (i > 0)
+            fputc(' ', file);
+        print_word(file, words[i]);
     }
+    if (fclose(file) == 0)
+        return line;
+    free(line);
+    return NULL;
 }
 
 void

@@ -21,6 +21,10 @@
 
 #define OUTPUT_KEPT ((size_t)16384)
 #define SENT_MAX    ((size_t)256 << 20)
+/* Reads in a row: what a killed trial may have left in a pipe, and no more, since who holds the
+ * pipe may write faster than this process reads. */
+#define READS_MAX   128
+#define SWEEPS_MAX  256 /* deeper trees are made on purpose */
 
 uint64_t
 errand__trial_now(void)
@@ -71,6 +75,17 @@ close_fd(int *fd)
     *fd = -1;
 }
 
+/* A child that nobody could wait for. */
+static void
+give_up(const errand__trial *trial)
+{
+    int error = errno;
+    kill(trial->pid, SIGKILL);
+    while (waitpid(trial->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    errno = error;
+}
+
 bool
 errand__trial_start(errand__trial *trial)
 {
@@ -90,9 +105,13 @@ errand__trial_start(errand__trial *trial)
     if (trial->pid < 0)
         goto refused;
     setpgid(trial->pid, trial->pid);
-    trial->process_fd = pidfd_open(trial->pid, 0);
     close_fd(&verdict[1]);
     close_fd(&output[1]);
+    trial->process_fd = pidfd_open(trial->pid, 0);
+    if (trial->process_fd < 0) {
+        give_up(trial);
+        goto refused;
+    }
     trial->verdict_fd = verdict[0];
     trial->output_fd = output[0];
     fcntl(verdict[0], F_SETFL, O_NONBLOCK);
@@ -115,7 +134,7 @@ refused:
 static void
 read_output(errand__trial *trial)
 {
-    for (;;) {
+    for (int i = 0; i < READS_MAX; i++) {
         if (trial->output_size == 2 * OUTPUT_KEPT) {
             memmove(trial->output, trial->output + OUTPUT_KEPT, OUTPUT_KEPT);
             trial->output_size = OUTPUT_KEPT;
@@ -229,11 +248,35 @@ errand__trial_kill(errand__trial *trial)
     }
 }
 
-/* Fills fds with three for each running trial.  Returns when the first runs out of time. */
+/* What is waited for: the open descriptors alone, since ppoll refuses more entries than a process
+ * may have open. */
+typedef struct watched {
+    struct pollfd fds[3 * ERRAND__TRIALS_MAX];
+    size_t count;
+} watched;
+
+static void
+watch_fd(watched *list, int fd)
+{
+    if (fd >= 0)
+        list->fds[list->count++] = (struct pollfd){fd, POLLIN, 0};
+}
+
+static bool
+is_ready(const watched *list, int fd)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->fds[i].fd == fd)
+            return list->fds[i].revents != 0;
+    return false;
+}
+
+/* Returns when the first trial runs out of time. */
 static uint64_t
-gather_fds(errand__trial *trials, size_t count, struct pollfd *fds, uint64_t until_ns)
+gather_fds(errand__trial *trials, size_t count, watched *list, uint64_t until_ns)
 {
     uint64_t now = errand__trial_now();
+    list->count = 0;
     for (size_t i = 0; i < count; i++) {
         errand__trial *trial = &trials[i];
         bool running = trial->running;
@@ -243,9 +286,11 @@ gather_fds(errand__trial *trials, size_t count, struct pollfd *fds, uint64_t unt
         }
         if (running && !trial->timed_out && trial->deadline_ns < until_ns)
             until_ns = trial->deadline_ns;
-        fds[3 * i] = (struct pollfd){running ? trial->process_fd : -1, POLLIN, 0};
-        fds[3 * i + 1] = (struct pollfd){running ? trial->output_fd : -1, POLLIN, 0};
-        fds[3 * i + 2] = (struct pollfd){running ? trial->verdict_fd : -1, POLLIN, 0};
+        if (!running)
+            continue;
+        watch_fd(list, trial->process_fd);
+        watch_fd(list, trial->output_fd);
+        watch_fd(list, trial->verdict_fd);
     }
     return until_ns;
 }
@@ -253,22 +298,24 @@ gather_fds(errand__trial *trials, size_t count, struct pollfd *fds, uint64_t unt
 errand__trial *
 errand__trial_wait(errand__trial *trials, size_t count, uint64_t until_ns)
 {
-    struct pollfd fds[3 * ERRAND__TRIALS_MAX];
+    watched list;
     for (;;) {
         uint64_t now = errand__trial_now();
-        uint64_t until = gather_fds(trials, count, fds, until_ns);
+        uint64_t until = gather_fds(trials, count, &list, until_ns);
         uint64_t left = until > now ? until - now : 0;
         struct timespec wait = {(time_t)(left / 1000000000U), (long)(left % 1000000000U)};
         sigset_t
             none; /* explore.c blocks its signals elsewhere, so that none is missed */
         sigemptyset(&none);
-        int ready = ppoll(fds, 3 * count, &wait, &none);
+        int ready = ppoll(list.fds, list.count, &wait, &none);
         for (size_t i = 0; ready > 0 && i < count; i++) {
-            if (fds[3 * i + 1].revents != 0)
+            if (!trials[i].running)
+                continue;
+            if (is_ready(&list, trials[i].output_fd))
                 read_output(&trials[i]);
-            if (fds[3 * i + 2].revents != 0)
+            if (is_ready(&list, trials[i].verdict_fd))
                 read_verdict(&trials[i]);
-            if (fds[3 * i].revents != 0) {
+            if (is_ready(&list, trials[i].process_fd)) {
                 end(&trials[i]);
                 return &trials[i];
             }
@@ -287,18 +334,31 @@ errand__trial_fini(errand__trial *trial)
     memset(trial, 0, sizeof *trial);
 }
 
-void
-errand__trial_sweep(const errand__trial *trials, size_t count)
+/* Returns how many were killed. */
+static size_t
+sweep_once(const errand__trial *trials, size_t count)
 {
     FILE *file = fopen("/proc/thread-self/children", "re");
+    size_t killed = 0;
     int pid;
     while (file != NULL && fscanf(file, "%d", &pid) == 1) {
         bool known = false;
         for (size_t i = 0; i < count; i++)
             known = known || (trials[i].running && trials[i].pid == pid);
-        if (!known && kill(pid, SIGKILL) == 0)
+        if (!known && kill(pid, SIGKILL) == 0) {
             waitpid(pid, NULL, 0);
+            killed++;
+        }
     }
     if (file != NULL)
         fclose(file);
+    return killed;
+}
+
+void
+errand__trial_sweep(const errand__trial *trials, size_t count)
+{
+    /* The children of who is killed become this process's, so it looks again. */
+    for (int i = 0; i < SWEEPS_MAX && sweep_once(trials, count) > 0; i++)
+        continue;
 }
