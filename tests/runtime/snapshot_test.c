@@ -27,12 +27,14 @@
 #ifndef THREAD_SANITIZED
 #define THREAD_SANITIZED 0
 #endif
-/* Its runtime has a thread of its own, so nothing can be forked. */
-#define NEEDS_ONE_THREAD()                                                               \
-    do {                                                                                 \
-        if (THREAD_SANITIZED)                                                            \
-            skip();                                                                      \
-    } while (0)
+
+/* A test that forks. */
+static void
+need_one_thread(void)
+{
+    if (THREAD_SANITIZED)
+        test_skip("this sanitizer has a thread of its own, so nothing can be forked");
+}
 
 enum { TASKS = 4, ROUNDS = 6, BRANCHES = 6 };
 
@@ -245,7 +247,7 @@ a_child_goes_on_to_the_end_of_a_run_that_nobody_forked(void **state)
 {
     ending whole;
 
-    NEEDS_ONE_THREAD();
+    need_one_thread();
     mark_at(0, 0);
     whole = run(*state, NULL);
     assert_true(mark.steps > 50);
@@ -261,7 +263,7 @@ forks_leave_no_process_and_no_descriptor(void **state)
 {
     unsigned before = count_descriptors();
 
-    NEEDS_ONE_THREAD();
+    need_one_thread();
     mark_at(10, BRANCHES);
     run(*state, NULL);
     assert_int_equal(count_descriptors(), before);
@@ -278,7 +280,7 @@ the_childs_objects_are_good_and_those_of_its_own_child_are_not(void **state)
     int64_t child = -1;
     int fd;
 
-    NEEDS_ONE_THREAD();
+    need_one_thread();
     assert_int_equal(errand_inbox_open(in->runtime, &inbox), ERRAND_OK);
     assert_int_equal(errand_snapshot_fork(in->runtime, NULL, 0, &child), ERRAND_OK);
     if (child == 0) {
@@ -346,7 +348,7 @@ run_tape(test_world *in, unsigned branch, errand_policy policy)
 static void
 branches_differ_by_their_seeds_and_their_tapes_make_them_again(void **state)
 {
-    NEEDS_ONE_THREAD();
+    need_one_thread();
     for (int policy = 0; policy < ERRAND_POLICIES; policy++) {
         branch_all(*state, 20, (errand_policy)policy);
         mark.at = 0;
@@ -375,7 +377,7 @@ what_a_policy_has_ahead_is_chosen_anew(void **state)
                 {ERRAND_POLICY_STARVE, ERRAND_SITE_STARVE, 1, 4}};
     unsigned moved = 0, kept = 0;
 
-    NEEDS_ONE_THREAD();
+    need_one_thread();
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         errand_tape *tapes[2];
 
@@ -465,7 +467,7 @@ another_thread_is_refused_as_long_as_it_is_there(void **state)
     test_gate gate;
     int64_t child = -1;
 
-    NEEDS_ONE_THREAD();
+    need_one_thread();
     gate_init(&gate, "another thread");
     assert_int_equal(pthread_create(&thread, NULL, stand_by, &gate), 0);
     assert_refused(in->runtime, "another thread");
@@ -543,7 +545,7 @@ a_system_without_processes_changes_nothing(void **state)
     char text[160] = "";
     int64_t child = -1;
 
-    NEEDS_ONE_THREAD();
+    need_one_thread();
     no_process = true;
     assert_int_equal(errand_snapshot_fork(in->runtime, text, sizeof text, &child),
                      ERRAND_ESYSTEM);

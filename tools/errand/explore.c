@@ -5,6 +5,7 @@
  * the middle changes nothing and a script that is no Lua is said once.  Signals are blocked but
  * while it waits (trial.c), so none is missed: the first ends the exploration and prints
  * what was found, the second ends the process. */
+#include "marks.h"
 #include "minimise.h"
 #include <inttypes.h>
 #include <lauxlib.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include "errand/executor.h"
 
 typedef struct exploration {
     errand__explore explore;
@@ -78,6 +80,16 @@ check_script(const errand__script *script)
         errand__help_problem("%s", lua_tostring(L, -1));
     lua_close(L);
     return good;
+}
+
+/* The library measures the processor's clock when it is first needed, for a millisecond: here once,
+ * and not in each child. */
+static void
+warm(void)
+{
+    errand_executor *executor;
+    if (errand_manual_create(NULL, &executor) == ERRAND_OK)
+        errand_executor_abandon(&executor);
 }
 
 /* How many picks a run has in plain order: policies spread their changes over so many. */
@@ -265,8 +277,9 @@ prove(exploration *all)
         if (finding->fingerprint.class == ERRAND__CLASS_DIFFERS)
             continue; /* one run alone says nothing */
         errand_choices choices = errand__explore_choices(&all->explore, finding->seed);
-        char **words = errand__reproduce_words(&all->explore, finding->seed, &choices,
-                                               (errand__reproduce){0});
+        char **words =
+            errand__reproduce_words(&all->explore, finding->seed, &choices,
+                                    (errand__reproduce){.tape = all->explore.tape_path});
         if (words == NULL)
             continue;
         finding->proven =
@@ -293,6 +306,7 @@ minimise(exploration *all)
 static int
 finish(exploration *all)
 {
+    bool searched = true;
     errand__findings_sort(&all->findings);
     if (all->meter.shown && all->findings.count > 0)
         fputc('\n', stderr); /* below what was told on the way */
@@ -302,10 +316,16 @@ finish(exploration *all)
     errand__trial_sweep(all->trials, all->explore.jobs);
     all->explored.signal = asked;
     errand__findings_print(&all->explore, &all->findings, &all->explored);
+    if (all->explore.from_step != 0 && all->findings.count > 0 && asked == 0)
+        searched = errand__from_step(&all->explore, &all->script, all->trials,
+                                     &all->findings.list[0]);
+    all->explored.signal = asked;
     bool written = errand__findings_write(&all->explore, &all->findings, &all->explored);
     if (asked != 0)
         errand__help_problem("ended by %s before the last seed",
                              errand__signals_name(asked));
+    if (!searched && asked == 0)
+        return ERRAND__EXIT_REFUSED;
     if (all->findings.count > 0)
         return ERRAND__EXIT_SCRIPT;
     if (asked != 0)
@@ -344,6 +364,7 @@ errand__explore_main(int argc, char **argv)
         code = ERRAND__EXIT_REFUSED;
     } else if (check_script(&all.script)) {
         install_signals();
+        warm();
         code = ERRAND__EXIT_REFUSED;
         if (learn_steps(&all))
             code = errand__output_code(explore_all(&all));
@@ -352,5 +373,6 @@ errand__explore_main(int argc, char **argv)
     free(all.trials);
     free(all.repeats);
     errand__script_fini(&all.script);
+    errand_tape_abandon(&all.explore.tape);
     return code;
 }

@@ -64,6 +64,9 @@ typedef struct errand__trial {
     /* What to run: filled by the caller, which keeps what the pointers point to. */
     errand__options options;
     errand_choices choices; /* who decides */
+    struct errand__marks
+        *from;    /* NULL, or the marks of which one goes on (marks.h) ... */
+    size_t mark;  /* ... this one, by the seed of options */
     char **words; /* instead of options: the program anew, with this command line */
     uint64_t timeout_ns;
     /* How it ended; owned: errand__trial_fini. */
@@ -104,12 +107,17 @@ typedef struct errand__explore {
     uint64_t timeout_ns; /* real, of one run */
     uint64_t stop_after; /* distinct failures; 0 = never */
     const char *report_path;
-    const char *deadline; /* as it was given */
-    const char *keep;   /* the folder for tapes and logs */
-    const char *policy; /* as it was given, or "portfolio" */
-    uint64_t steps;     /* picks of a run in plain order: what policies are told */
+    const char *deadline;  /* as it was given */
+    const char *keep;      /* the folder for tapes and logs */
+    const char *policy;    /* as it was given, or "portfolio" */
+    const char *tape_path; /* --tape: one run of this tape, no seeds; or NULL */
+    errand_tape *tape;     /* it, read */
+    uint64_t from_step;    /* 0 = not asked for */
+    uint64_t branches;     /* of a mark */
+    uint64_t steps;        /* picks of a run in plain order: what policies are told */
 } errand__explore;
-/* The choices of a seed: its policy, by the text that was given. */
+#define ERRAND__FROM_STEP_AUTO UINT64_MAX
+/* The choices of a seed: its policy, by the text that was given, or the tape. */
 errand_choices errand__explore_choices(const errand__explore *explore, uint64_t seed);
 bool errand__explore_options_read(int argc, char **argv, errand__explore *out);
 
@@ -117,6 +125,17 @@ bool errand__explore_options_read(int argc, char **argv, errand__explore *out);
 #define ERRAND__FINDING_SEEDS 16
 
 typedef struct errand__minimised errand__minimised;
+
+#define ERRAND__PATH_SIZE 512
+
+/* --from-step auto: where a failure is decided. */
+typedef struct errand__decided {
+    uint64_t
+        step; /* the last one of which it hangs whether the run fails; 0 = not found */
+    uint64_t steps, time_ns, branches, failed; /* failed: of the branches from it on */
+    char kind[16], who[160];
+    char tape[ERRAND__PATH_SIZE]; /* of a branch that does not fail, or "" */
+} errand__decided;
 
 typedef struct errand__finding {
     errand__fingerprint fingerprint;
@@ -127,7 +146,8 @@ typedef struct errand__finding {
     char *text, *output; /* of the trial with the smallest seed */
     bool proof_tried, proven;
     errand__minimised *minimised; /* NULL = not asked for */
-    char *logs[2];                /* of two runs that differ; or NULL */
+    errand__decided decided;
+    char *logs[2]; /* of two runs that differ; or NULL */
 } errand__finding;
 
 typedef struct errand__findings {

@@ -20,6 +20,10 @@ enum {
     OPTION_TIMEOUT,
     OPTION_REPEAT,
     OPTION_KEEP,
+    OPTION_SEED,
+    OPTION_TAPE,
+    OPTION_FROM_STEP,
+    OPTION_BRANCHES,
     OPTION_QUIET,
     OPTION_HELP
 };
@@ -38,6 +42,10 @@ static const struct option table[] = {
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"keep", required_argument, NULL, OPTION_KEEP},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"tape", required_argument, NULL, OPTION_TAPE},
+    {"from-step", required_argument, NULL, OPTION_FROM_STEP},
+    {"branches", required_argument, NULL, OPTION_BRANCHES},
     {"quiet", no_argument, NULL, OPTION_QUIET},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -74,6 +82,44 @@ read_count(const char *option, const char *text, uint64_t max, uint64_t *out)
 }
 
 static bool
+read_seed(errand__explore *explore, const char *text)
+{
+    if (errand__options_number(text, UINT64_MAX, &explore->first)) {
+        explore->last = explore->first;
+        return true;
+    }
+    errand__help_problem("--seed %s: a seed is a whole number", text);
+    return false;
+}
+
+static bool
+read_from_step(errand__explore *explore, const char *text)
+{
+    explore->from_step = ERRAND__FROM_STEP_AUTO;
+    if (strcmp(text, "auto") == 0 ||
+        (errand__options_number(text, UINT64_MAX - 1, &explore->from_step) &&
+         explore->from_step >= 2))
+        return true;
+    errand__help_problem("--from-step %s: give auto, or the number of a step from 2 on, "
+                         "as errand log prints them",
+                         text);
+    return false;
+}
+
+static bool
+read_tape(errand__explore *explore, const char *path)
+{
+    char text[400] = "memory ran out";
+    explore->tape_path = path;
+    errand_tape_abandon(&explore->tape);
+    if (errand_tape_read(path, &explore->tape, text, sizeof text) == ERRAND_OK)
+        return true;
+    errand__help_problem(
+        "--tape %s: %s: give a file that --save-tape or --minimise wrote", path, text);
+    return false;
+}
+
+static bool
 take_values(errand__explore *explore, int option)
 {
     uint64_t number = 0;
@@ -89,6 +135,14 @@ take_values(errand__explore *explore, int option)
         good = read_count("repeat", optarg, 2, &number);
         explore->repeat = (uint32_t)number;
         return good;
+    case OPTION_SEED:
+        return read_seed(explore, optarg);
+    case OPTION_FROM_STEP:
+        return read_from_step(explore, optarg);
+    case OPTION_TAPE:
+        return read_tape(explore, optarg);
+    case OPTION_BRANCHES:
+        return read_count("branches", optarg, 10000, &explore->branches);
     case OPTION_STOP_AFTER:
         return read_count("stop-after", optarg, UINT32_MAX, &explore->stop_after);
     case OPTION_BUDGET:
@@ -157,9 +211,25 @@ check(const errand__explore *explore, int words)
     else if (explore->run.order == ERRAND_ORDER_ARRIVAL)
         errand__help_problem("--order arrival: real time decides there, and no seed "
                              "repeats it; use inline or paced");
+    else if (explore->from_step != 0 && explore->run.order != ERRAND_ORDER_INLINE)
+        errand__help_problem("--from-step: only a run in inline order can be forked");
+    else if (explore->tape != NULL && explore->repeat + explore->minimise > 1)
+        errand__help_problem("--tape: --repeat and --minimise go through seeds");
     else
         return true;
     return false;
+}
+
+/* What a tape, or --from-step, means for the rest. */
+static void
+settle(errand__explore *explore)
+{
+    if (explore->policy == NULL)
+        explore->policy = explore->tape != NULL ? "shuffle" : "portfolio";
+    if (explore->tape != NULL)
+        explore->last = explore->first;
+    if (explore->from_step != 0 && explore->stop_after == 0)
+        explore->stop_after = 1;
 }
 
 errand_choices
@@ -167,6 +237,10 @@ errand__explore_choices(const errand__explore *explore, uint64_t seed)
 {
     errand_choices choices = ERRAND_CHOICES_INIT;
     choices.steps = explore->steps;
+    if (explore->tape != NULL) {
+        choices.provider = ERRAND_PROVIDER_TAPE;
+        choices.held_tape = explore->tape;
+    }
     errand_status status = errand_choices_parse(&choices, explore->policy, seed, NULL, 0);
     (void)status; /* it was checked when it was read */
     return choices;
@@ -189,7 +263,7 @@ errand__explore_options_read(int argc, char **argv, errand__explore *out)
     out->budget_ns = 60U * 1000000000ULL;
     out->timeout_ns = 60U * 1000000000ULL;
     out->keep = ".";
-    out->policy = "portfolio";
+    out->branches = 20;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":hq", table, NULL)) != -1;) {
         if (option == '?' || option == ':')
@@ -203,5 +277,6 @@ errand__explore_options_read(int argc, char **argv, errand__explore *out)
         out->run.argc = count - 1;
         out->run.argv = argv + optind + 1;
     }
+    settle(out);
     return out->help || check(out, count);
 }

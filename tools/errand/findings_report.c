@@ -166,6 +166,20 @@ json_minimised(FILE *file, const errand__explore *explore, const errand__finding
 }
 
 static void
+json_decided(FILE *file, const errand__decided *decided)
+{
+    fprintf(file,
+            ",\n      \"deciding_step\": %" PRIu64 ",\n      \"steps\": %" PRIu64
+            ",\n      \"deciding_time_ns\": %" PRIu64 ",\n      \"branches\": %" PRIu64
+            ",\n      \"branches_failed\": %" PRIu64,
+            decided->step, decided->steps, decided->time_ns, decided->branches,
+            decided->failed);
+    json_field(file, "deciding_kind", decided->kind);
+    json_field(file, "deciding_path", decided->who);
+    json_field(file, "good_tape", decided->tape);
+}
+
+static void
 json_finding(FILE *file, const errand__explore *explore, const errand__finding *finding)
 {
     errand_choices choices = errand__explore_choices(explore, finding->seed);
@@ -185,6 +199,8 @@ json_finding(FILE *file, const errand__explore *explore, const errand__finding *
         json_field(file, "log_a", finding->logs[0]);
         json_field(file, "log_b", finding->logs[1]);
     }
+    if (finding->decided.step != 0)
+        json_decided(file, &finding->decided);
     if (finding->minimised != NULL)
         json_minimised(file, explore, finding);
     fputs(",\n      \"seeds\": [", file);

@@ -62,6 +62,7 @@ typedef struct errand__options {
     bool stats, quiet;
     errand__script *held_script;        /* read before, or NULL: run reads it */
     const errand_choices *held_choices; /* who decides, or NULL: policy and tapes say */
+    struct errand__marks *marks;        /* that the run sets (marks.h), or NULL */
     int verdict_fd; /* 0 = nobody wants a verdict (verdict.c); else the run is a child's */
 } errand__options;
 /* Reads the command line, whose words may be put into another order.  false = it was wrong,

@@ -38,9 +38,10 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
     const errand__options *run = &explore->run;
     add(list, "--order");
     add(list, run->order == ERRAND_ORDER_PACED ? "paced" : "inline");
-    if (with.tape != NULL) {
+    const char *tape = with.tape != NULL ? with.tape : explore->tape_path;
+    if (tape != NULL) {
         add(list, "--tape");
-        add(list, with.tape);
+        add(list, tape);
     } else {
         add(list, "--seed");
         add_made(list, "%" PRIu64, seed);

@@ -3,7 +3,7 @@
  *
  * Design notes.  Everything that can raise for want of memory runs in one protected call.  Streams
  * and bar come before the lua_State; the bar stops before the report is printed. */
-#include "explore.h"
+#include "marks.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <lauxlib.h>
@@ -24,6 +24,7 @@ typedef struct run_state {
     errand__progress progress;
     errand_lua_options lua;
     errand_lua_result result;
+    lua_State *L;
     bool loaded; /* the script is Lua */
 } run_state;
 
@@ -46,6 +47,17 @@ on_step(void *arg, const errand_step *step)
     if (step->kind == ERRAND_STEP_SUBMIT)
         errand__bar_submitted();
     errand__trace_file_step(&state->trace, step);
+    if (state->options->marks != NULL)
+        errand__marks_step(state->options->marks, step);
+}
+
+static void
+on_start(void *arg, errand_runtime *runtime)
+{
+    run_state *state = arg;
+    if (state->options->marks != NULL)
+        errand__marks_begin(state->options->marks, runtime, state->L,
+                            state->options->verdict_fd);
 }
 
 /* In arrival order a seed decides the random numbers alone. */
@@ -80,6 +92,9 @@ fill_lua_options(run_state *state)
     state->lua.held_on_completion_arg = &state->progress;
     state->lua.trace = on_step;
     state->lua.held_trace_arg = state;
+    state->lua.alone = options->marks != NULL;
+    state->lua.on_start = on_start;
+    state->lua.held_on_start_arg = state;
     state->lua.held_recorder = state->recording.recorder;
     state->lua.held_replay = state->replay;
     errand_traps_set(options->traps);
@@ -137,6 +152,7 @@ run_in_state(run_state *state)
         errand__help_problem("memory ran out before the script could be loaded");
         return ERRAND__EXIT_REFUSED;
     }
+    state->L = L;
     lua_pushcfunction(L, run_protected);
     lua_pushlightuserdata(L, state);
     bool good = lua_pcall(L, 1, 0, 0) == LUA_OK;

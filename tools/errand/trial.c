@@ -6,7 +6,7 @@
  * leaves in the group is killed with it.  Commands have groups of their own; the parent is a
  * subreaper, so they become its children when their parent dies, and the sweep kills them.
  * A child's end is seen by its pidfd, and it is killed by PDEATHSIG if the parent dies first. */
-#include "explore.h"
+#include "marks.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -99,7 +99,11 @@ errand__trial_start(errand__trial *trial)
     trial->sent_size = 0;
     trial->deadline_ns = errand__trial_now() + trial->timeout_ns;
     fflush(stdout);
-    trial->pid = fork();
+    if (trial->from != NULL)
+        trial->pid = errand__marks_wake(trial->from, trial->mark, trial->options.seed,
+                                        verdict[1], output[1]);
+    else
+        trial->pid = fork();
     if (trial->pid == 0)
         become_child(trial, verdict[1], output[1]);
     if (trial->pid < 0)
