@@ -22,7 +22,7 @@ typedef enum errand_record_payloads {
 typedef struct errand_recorder_config {
     uint32_t struct_size;
     errand_record_payloads payloads;
-    const char *path; /* made anew */
+    const char *path; /* made anew; no pipe and no socket (ESYSTEM) */
     /* Two logs can be compared, and a log replayed, where both are equal: the host's own
      * build and program, and what it was started with. */
     uint64_t build, config;

@@ -45,6 +45,8 @@ errand_select_open(errand_runtime *runtime, const errand_handle *handles, size_t
     if (runtime->closing)
         return errand__misuse(ERRAND_ECLOSED, __func__, "the runtime is being shut down");
     for (size_t i = 0; i < count; i++) {
+        if (handles[i].task.runtime == 0 && handles[i].task.task == 0)
+            return ERRAND_EUNKNOWN; /* what errand_handle_close leaves */
         status = errand__task_named(runtime, &handles[i].task, __func__, &member);
         if (status != ERRAND_OK)
             return status;

@@ -3,7 +3,12 @@
  * none is believed that was not written.
  * Method: a small log cut at every byte, and with every byte changed; a larger one with one bit of
  * each block flipped; and made-up blocks whose checksums are right. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "log_rig.h"
 
 static char refusal[128];
@@ -234,6 +239,32 @@ made_up_places_in_a_block_end_the_reading(void **state)
     }
 }
 
+/* Neither blocks, whether somebody reads or not; and a run's log is no reader's to stop. */
+static void
+a_pipe_is_no_log_and_takes_none(void **state)
+{
+    log_rig *rig = *state;
+    errand_recorder_config config = {.struct_size = sizeof config};
+    errand_recorder *recorder = NULL;
+    errand_log *log = NULL;
+    char path[sizeof rig->path + 8];
+    int reader;
+
+    snprintf(path, sizeof path, "%s.pipe", rig->path);
+    config.path = path;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(errand_log_open(path, &log, refusal, sizeof refusal), ERRAND_EINVAL);
+    assert_string_equal(refusal, "it is no regular file");
+    assert_int_equal(errand_recorder_open(&config, &recorder), ERRAND_ESYSTEM);
+    assert_int_equal(errno, ENXIO);
+    reader = open(path, O_RDONLY | O_NONBLOCK);
+    assert_true(reader >= 0);
+    assert_int_equal(errand_recorder_open(&config, &recorder), ERRAND_ESYSTEM);
+    assert_int_equal(errno, ESPIPE);
+    close(reader);
+    unlink(path);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, log_setup, log_teardown)
 
 int
@@ -246,6 +277,7 @@ main(void)
         TEST(what_is_no_log_is_refused_by_a_reason),
         TEST(a_block_of_another_log_is_no_block_of_this),
         TEST(made_up_places_in_a_block_end_the_reading),
+        TEST(a_pipe_is_no_log_and_takes_none),
     };
     return test_group("recording/broken", tests, NULL, NULL);
 }

@@ -89,8 +89,8 @@ static const errand_hook_type hook = {.struct_size = sizeof hook,
 
 /* Starts a job whose begin is after now, so that all three parts of its life can be met. */
 static errand_identity
-start(test_world *in, errand_order order, world_job *job, uint16_t flags,
-      uint64_t deadline_ns)
+start_hooked(test_world *in, errand_order order, world_job *job, uint16_t flags,
+             uint64_t deadline_ns, const errand_hook_type *held_hook)
 {
     static int marker;
     errand_identity identity;
@@ -106,7 +106,7 @@ start(test_world *in, errand_order order, world_job *job, uint16_t flags,
         spec = world_spec(job);
         spec.flags = flags;
         spec.deadline_ns = deadline_ns;
-        spec.held_hook = &hook;
+        spec.held_hook = held_hook;
         spec.hook_data = &marker;
         assert_int_equal(errand_start(in->lease, &spec, job, &identity), ERRAND_OK);
         extra = extra_of(in, &identity);
@@ -115,6 +115,13 @@ start(test_world *in, errand_order order, world_job *job, uint16_t flags,
         world_end(in);
         hook_drops = 0;
     }
+}
+
+static errand_identity
+start(test_world *in, errand_order order, world_job *job, uint16_t flags,
+      uint64_t deadline_ns)
+{
+    return start_hooked(in, order, job, flags, deadline_ns, &hook);
 }
 
 /* D141, D143, I5: cancelled before its begin its body never runs, and it is told at that instant. */
@@ -210,6 +217,42 @@ cancelled_after_its_begin_an_effect_free_job_has_one_answer(void **state)
             world_end(in);
             assert_true(in->report.clean);
         }
+    }
+}
+
+static errand_hook_answer
+hook_reap_ran(void *data, char *text, size_t size)
+{
+    (void)data;
+    (void)text;
+    (void)size;
+    return saw_cancel < 0 ? ERRAND_HOOK_PENDING : ERRAND_HOOK_REAPED;
+}
+
+/* D143, O39: asked after its virtual begin, overtaken by the shutdown before its real one: its hook
+ * waits for a body that never comes, and nothing is left. */
+static void
+effect_free_job_that_the_shutdown_overtakes_leaves_no_entry(void **state)
+{
+    static const errand_hook_type ran = {.struct_size = sizeof ran,
+                                         .cancel = hook_cancel,
+                                         .reap = hook_reap_ran,
+                                         .drop = hook_drop};
+    test_world *in = *state;
+
+    for (unsigned i = 0; i < 2; i++) {
+        world_job job = {.inside = look_at_token};
+        errand_identity identity = start_hooked(in, orders[i], &job,
+                                                ERRAND_SPEC_EFFECT_FREE, 0, &ran);
+
+        move_to(in, extra_of(in, &identity)->begin);
+        assert_int_equal(cancel(in, &identity), ERRAND_CANCEL_RUNNING);
+        assert_int_equal(hooked, 1);
+        world_end(in);
+        assert_int_equal(job.ran, 0);
+        assert_int_equal(hook_drops, 1);
+        assert_int_equal(in->report.entries, 0);
+        assert_true(in->report.clean);
     }
 }
 
@@ -438,6 +481,7 @@ main(void)
         WITH_WORLD(cancelled_before_its_begin_its_body_never_runs),
         WITH_WORLD(cancelled_after_its_begin_a_job_runs_to_its_end_unasked),
         WITH_WORLD(cancelled_after_its_begin_an_effect_free_job_has_one_answer),
+        WITH_WORLD(effect_free_job_that_the_shutdown_overtakes_leaves_no_entry),
         WITH_WORLD(cancelled_at_its_due_it_has_ended),
         WITH_WORLD(deadline_between_begin_and_due_fails_at_the_due),
         WITH_WORLD(snapshots_follow_virtual_time),

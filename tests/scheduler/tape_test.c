@@ -264,6 +264,9 @@ files_that_cannot_be_used_are_a_system_error(void **state)
                      ERRAND_ESYSTEM);
     assert_string_equal(said, "No such file or directory");
     assert_int_equal(errand_tape_read("/", &tape, said, sizeof said), ERRAND_ESYSTEM);
+    /* Without an end. */
+    assert_int_equal(errand_tape_read("/dev/zero", &tape, said, sizeof said),
+                     ERRAND_EINVAL);
     assert_null(tape);
     tape = tape_of(NULL, 0);
     assert_int_equal(errand_tape_write(tape, "/nowhere/at/all"), ERRAND_ESYSTEM);

@@ -354,6 +354,10 @@ errand.sleep(0.051)"""
             assert done.code == 0 and "not clean" not in done.err, done
             seen.add(done.out)
     assert len(seen) == 1 and "ended with the script; " in seen.pop(), seen
+    for order in ("inline", "paced"):
+        case.lua(text, "--seed", "6", "--order", order, "--record", order + ".log")
+    done = case.run("diff", "inline.log", "paced.log")
+    assert done.code == 0 and "to the end of the runs" in done.out, done
 
 
 def a_closed_standard_output_is_no_file_of_the_run(case):

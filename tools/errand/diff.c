@@ -261,8 +261,9 @@ judge_rest(const errand__diff *diff, const char **out_answer)
     if (!is_whole(a) || !is_whole(b))
         return TROUBLE;
     *out_answer = "equal";
-    if (a->run == b->run && a->clean == b->clean &&
-        (diff->no_times || a->digest == b->digest))
+    if (a->run == b->run &&
+        (diff->in_shutdown ||
+         (a->clean == b->clean && (diff->no_times || a->digest == b->digest))))
         return EQUAL;
     *out_answer = "different end";
     return DIFFERENT;
@@ -272,7 +273,11 @@ static void
 print_rest(const errand__diff *diff, int code)
 {
     const errand_log_end *a = &diff->ends[0], *b = &diff->ends[1];
-    if (code == EQUAL)
+    if (code == EQUAL && diff->in_shutdown)
+        printf("equal: %" PRIu64 " steps, to the end of the runs; how their shutdowns "
+               "ended what was still out is decided by no seed\n",
+               diff->step);
+    else if (code == EQUAL)
         printf("equal: %" PRIu64 " steps, digest %016" PRIx64 "\n", diff->step,
                a->digest);
     else if (code == DIFFERENT)

@@ -133,6 +133,9 @@ gather(errand__diff *diff)
                errand_log_next(diff->logs[i], &step)) {
             bool good = errand__names_learn(&diff->names[i], &step.step);
             number++;
+            if (diff->closing[i] == 0 && step.step.kind == ERRAND_STEP_CANCEL &&
+                step.step.detail == ERRAND_REASON_SHUTDOWN)
+                diff->closing[i] = number;
             if (good && number >= diff->step)
                 good = keep(&diff->steps[i][number - diff->step], &step);
             else if (good && i == 0 && number + ERRAND__DIFF_COMMON >= diff->step) {
@@ -144,6 +147,19 @@ gather(errand__diff *diff)
         }
     }
     return true;
+}
+
+/* What is out when a seeded run has ended is ended by its shutdown, in real time: no seed decides
+ * those steps, so no difference among them counts. */
+static void
+leave_shutdown_out(errand__diff *diff)
+{
+    uint64_t first = diff->closing[0];
+    if (diff->no_times || first == 0 || first != diff->closing[1] || first > diff->step)
+        return;
+    diff->differs = false;
+    diff->in_shutdown = true;
+    diff->step = first - 1;
 }
 
 bool
@@ -172,6 +188,7 @@ errand__diff_find(errand__diff *diff)
         return false;
     }
     diff->differs = true;
+    leave_shutdown_out(diff);
     return true;
 }
 
