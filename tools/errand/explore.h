@@ -126,7 +126,7 @@ bool errand__explore_options_read(int argc, char **argv, errand__explore *out);
 
 typedef struct errand__minimised errand__minimised;
 
-#define ERRAND__PATH_SIZE 512
+#define ERRAND__PATH_SIZE 4608 /* a folder, a script's name, a seed and what it is */
 
 /* --from-step auto: where a failure is decided. */
 typedef struct errand__decided {
@@ -181,7 +181,6 @@ bool errand__reproduce_prove(const errand__explore *explore, char **words,
                              const errand__fingerprint *wanted);
 
 /* ---- repeat.c: each seed twice ------------------------------------------------------------------------------- */
-#define ERRAND__PATH_SIZE 4608 /* a folder, a script's name, a seed and what it is */
 
 typedef struct errand__repeat {
     uint64_t digest; /* of the first run */

@@ -14,7 +14,6 @@
 #include <string.h>
 #include "log_view.h"
 
-#define LINE_SIZE 4096
 
 typedef struct point { /* what was found out about a mark */
     errand__mark mark;
@@ -236,7 +235,6 @@ static void
 print_line(search *all, const char *title, const char *tape, uint64_t step, bool fails,
            char *path)
 {
-    char line[LINE_SIZE];
     path[0] = '\0';
     if (tape == NULL)
         return;
@@ -258,8 +256,9 @@ print_line(search *all, const char *title, const char *tape, uint64_t step, bool
                                            (errand__reproduce){.tape = path});
     if (words == NULL)
         return;
-    errand__reproduce_print(words, line, sizeof line);
-    printf("  %s:\n    %s\n", title, line);
+    char *line = errand__reproduce_line(words);
+    printf("  %s:\n    %s\n", title, line != NULL ? line : "(memory ran out)");
+    free(line);
     if (ends_well(all, words) == fails)
         puts("    (this line ended otherwise: something besides its choices takes part)");
     free(words);
