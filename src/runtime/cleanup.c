@@ -98,7 +98,8 @@ errand__cleanup_completed(errand_runtime *runtime, errand__record *record)
         entry_end(runtime, entry);
         return true;
     }
-    if (never_ran(record)) { /* nothing is left of what never began; its hook may wait for ever */
+    if (never_ran(
+            record)) { /* nothing is left of what never began; its hook may wait for ever */
         entry_end(runtime, entry);
         return false;
     }

@@ -7,13 +7,12 @@
  * then, in a next run, between the two that are left, until these are neighbours.  A run is a
  * function of its choices, so each of these runs goes through the same steps.
  * Only so many branches are tried: what one in a thousand would do may be missed. */
-#include "marks.h"
+#include "explore/marks.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "log_view.h"
-
+#include "log/log_view.h"
 
 typedef struct point { /* what was found out about a mark */
     errand__mark mark;

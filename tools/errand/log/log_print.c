@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* log_print: errand log FILE: a log as text, a line for each step, or a line of JSON each. */
-#include "log_view.h"
+#include "log/log_view.h"
 #include <inttypes.h>
 
 static void

@@ -4,7 +4,7 @@
  * Design notes.  One record goes through the pipe: a header and two texts.  Both ends are the
  * same program in the same memory image, so the header is a struct.  A child that crashes or
  * leaves by os.exit sends none, or a torn one; the parent then goes by how the process ended. */
-#include "explore.h"
+#include "explore/explore.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *
  * Design notes.  Everything that can raise for want of memory runs in one protected call.  Streams
  * and bar come before the lua_State; the bar stops before the report is printed. */
-#include "marks.h"
+#include "explore/marks.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <lauxlib.h>

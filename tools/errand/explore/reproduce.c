@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* reproduce: the command line that shows a failure again, and the proof that it does. */
-#include "explore.h"
+#include "explore/explore.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * other hash seeds than the first, which was forked: what hangs on them shows.  Both leave a
  * log; equal ones are removed at once, and of unequal ones those of the smallest
  * seed are kept. */
-#include "explore.h"
+#include "explore/explore.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

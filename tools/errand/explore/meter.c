@@ -3,7 +3,7 @@
  *
  * Design notes.  It looks like a run's (bar.c), but is drawn by the loop that waits for the
  * children: a process that forks must have no thread of its own. */
-#include "explore.h"
+#include "explore/explore.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

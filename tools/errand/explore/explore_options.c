@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* explore_options: the command line of errand explore. */
-#include "explore.h"
+#include "explore/explore.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>

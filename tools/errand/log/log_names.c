@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* log_names: who is who in a log.  A key says nothing to people; the path of the tasks above, as
  * their spawns tell it, does.  A second task of one label below one parent is label#2. */
-#include "log_view.h"
+#include "log/log_view.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* log_text: a step of a log as a line for people, as fields to compare, and as JSON. */
-#include "log_view.h"
+#include "log/log_view.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * ends it.  Keys of choices hang on tasks and operations, so what is left out seldom moves what
  * stays; where it does, a few runs under other seeds look for the failure with the smaller
  * workload (reduce_items_anew). */
-#include "minimise.h"
+#include "explore/minimise.h"
 #include <stdlib.h>
 #include <string.h>
 

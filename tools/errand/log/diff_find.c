@@ -6,7 +6,7 @@
  * ones before need not be read for it.  They are read once more only if there is a difference,
  * because the paths of tasks are told by their spawns.  What only messages and bytes say is not
  * compared: it is not in the digest, and may hold what differs between equal runs. */
-#include "log_view.h"
+#include "log/log_view.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * It holds the best candidate so far: a policy and a tape whose missing choices are 0.  A smaller
  * one takes its place only if a run of it, in a child, ends with the very same fingerprint.
  * The tape that this run recorded is the next best, so it holds only what was really asked. */
-#include "explore.h"
+#include "explore/explore.h"
 
 struct errand__minimised {
     bool tried, made;               /* a tape was written */

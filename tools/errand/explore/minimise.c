@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* minimise: makes a failure small: plain policy, few items, few choices, low values. */
-#include "minimise.h"
+#include "explore/minimise.h"
 #include <stdlib.h>
 #include <string.h>
 

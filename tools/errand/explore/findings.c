@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* findings: failures by their fingerprints, in the order in which each was first seen. */
-#include "explore.h"
+#include "explore/explore.h"
 #include <stdlib.h>
 #include <string.h>
 

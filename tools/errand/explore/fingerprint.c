@@ -4,7 +4,7 @@
  * Design notes.  Two seeds show one bug with other numbers: other task numbers, other sums, other
  * addresses.  So digits of a message become #, and the site, where line numbers count, is
  * taken out before.  A stall is the set of places where tasks wait, whoever they are. */
-#include "explore.h"
+#include "explore/explore.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

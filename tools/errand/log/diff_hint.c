@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* diff_hint: what kind of thing made two runs differ, as far as the first different steps and the
  * ones behind them can tell. */
-#include "log_view.h"
+#include "log/log_view.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * Words: a mark is such a process; a branch is a process that goes on from a mark with choices of
  * another seed.  How it works: marks.c. */
 #include <sys/types.h>
-#include "explore.h"
+#include "explore/explore.h"
 
 #define ERRAND__MARKS_MAX 16
 

@@ -5,8 +5,8 @@
  * the middle changes nothing and a script that is no Lua is said once.  Signals are blocked but
  * while it waits (trial.c), so none is missed: the first ends the exploration and prints
  * what was found, the second ends the process. */
-#include "marks.h"
-#include "minimise.h"
+#include "explore/marks.h"
+#include "explore/minimise.h"
 #include <inttypes.h>
 #include <lauxlib.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  *
  * The answer goes to standard output, what is wrong with a log to standard error.  Exit codes are
  * those of diff: 0 equal, 1 different, 2 cannot be told. */
-#include "log_view.h"
+#include "log/log_view.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* findings_report: what was found, for people on standard output, for programs as JSON. */
-#include "minimise.h"
+#include "explore/minimise.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

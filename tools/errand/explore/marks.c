@@ -8,7 +8,7 @@
  * exploring process, which is a subreaper, and is watched like any trial.  Its pipes come with the
  * message that asks for it.
  * What explore knows of marks stands in memory that both share. */
-#include "marks.h"
+#include "explore/marks.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "errand/snapshot.h"
-#include "log_view.h"
+#include "log/log_view.h"
 
 #define PATIENCE_MS 20000 /* for a mark that is to fork */
 

@@ -6,7 +6,7 @@
  * text.  Choices of 0 are dropped, because 0 is what a tape's missing choice means.  Several
  * candidates run at once, but the first by number is taken, so that a result hangs on no timing
  * but the budget's. */
-#include "minimise.h"
+#include "explore/minimise.h"
 #include <stdlib.h>
 #include <string.h>
 
