@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=$1
-ci/build.sh fuzz
+ci/build.sh fuzz fuzz_all
 status=0
 # The sanitizers fail at start where mappings are spread over more than 28 bits.
 without_randomness=

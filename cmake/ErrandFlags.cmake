@@ -13,7 +13,10 @@ endif()
 
 # Everything that is compiled or linked here gets the same instrumentation.
 add_library(errand_sanitize INTERFACE)
+# For generator expressions: the names of two sanitizers have a comma between them.
+set(ERRAND_SANITIZED 0)
 if(ERRAND_SANITIZE)
+    set(ERRAND_SANITIZED 1)
     target_compile_options(errand_sanitize INTERFACE
         -fsanitize=${ERRAND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(errand_sanitize INTERFACE -fsanitize=${ERRAND_SANITIZE})

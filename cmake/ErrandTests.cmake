@@ -19,6 +19,9 @@
 
 find_path(ERRAND_CMOCKA_INCLUDE cmocka.h)
 find_library(ERRAND_CMOCKA_LIBRARY cmocka)
+# What some stages of ./check need and no more: all fuzz targets; the tests labelled smoke.
+add_custom_target(fuzz_all)
+add_custom_target(smoke)
 set(ERRAND_TEST_LIST "${PROJECT_BINARY_DIR}/tests.list")
 define_property(GLOBAL PROPERTY ERRAND_TEST_LINES BRIEF_DOCS "lines" FULL_DOCS "of tests.list")
 set_property(GLOBAL PROPERTY ERRAND_TEST_LINES "")
@@ -65,6 +68,9 @@ function(errand_test name)
             ${test_LIBRARIES})
         set_target_properties(${program} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
+        if("smoke" IN_LIST test_LABELS)
+            add_dependencies(smoke ${program})
+        endif()
         errand_list_test(test ${program} ${test_TIMEOUT} "${test_LABELS}"
             "${test_ENVIRONMENT}" "$<TARGET_FILE:${program}>")
     endforeach()
@@ -89,6 +95,7 @@ function(errand_fuzz_target name)
     add_executable(fuzz_${name} ${ARGN})
     target_link_libraries(fuzz_${name} PRIVATE errand_testing errand_warnings errand_sanitize)
     target_compile_definitions(fuzz_${name} PRIVATE _GNU_SOURCE=)
+    add_dependencies(fuzz_all fuzz_${name})
     set_target_properties(fuzz_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
     if(ERRAND_LIBFUZZER)

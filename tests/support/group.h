@@ -39,8 +39,8 @@ void test_skip(const char *reason);
  * be looked at there. */
 bool test_under(const char *config);
 
-/* How often to repeat: full in ./check --long, a tenth of it by default (at least 1).
- * ERRAND_TEST_SCALE says how many tenths. */
+/* How often to repeat: full in ./check --long, a tenth of it by default (at least 1),
+ * a twentieth of that under valgrind.  ERRAND_TEST_SCALE says how many tenths. */
 uint64_t test_scaled(uint64_t full);
 
 #endif
