@@ -12,7 +12,7 @@ ERRAND_BEGIN
  * any other fork it would get EFORKED.  Both processes return from here, with the child's
  * process id in the parent and 0 in the child; both go on, or wait, as they like.
  * It needs inline order, no executor but manual ones, exactly one thread in the process, and no
- * recorder and no wake descriptor of the runtime, for the two would share them.
+ * recorder, replay or wake descriptor of the runtime, for the two would share it.
  * What the host has opened is shared, too, and the time that a process stands still is real
  * time; virtual time knows nothing of it.  The parent has to wait for its child.
  * Call it anywhere but in a job; a handler of errand_trace may call it.
@@ -26,7 +26,7 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_snapshot_fork(
  * so does what was chosen already; change points, delays and windows of a policy that lie
  * ahead are chosen anew.  A tape that records goes on, so the tape of a branch makes it
  * again from the start.  A handler of errand_trace may call it.
- * Thread: [owner].   Errors: EUNSUPPORTED (arrival order) · ETHREAD. */
+ * Thread: [owner].   Errors: EUNSUPPORTED (arrival order, a replay) · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_snapshot_branch(errand_runtime *runtime, uint64_t seed);
 

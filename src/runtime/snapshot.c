@@ -5,7 +5,7 @@
  * lock is held by a thread that is not there, and nothing is in another thread's hands.  So all
  * objects stay good, not only this runtime, and the child is given the parent's place in the
  * count of forks (O61).  What would be shared by the two, because the system keeps it by
- * descriptor and not by process, is refused: the log of a recorder, the wake descriptor. */
+ * descriptor and not by process, is refused: a log that is written or read, the wake descriptor. */
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
@@ -51,6 +51,8 @@ find_obstacle(const errand_runtime *runtime)
         return "an executor has threads, which a fork does not copy: use a manual one";
     if (runtime->config.held_recorder != NULL)
         return "two processes cannot write one log: leave the recorder out";
+    if (runtime->config.held_replay != NULL)
+        return "two processes cannot read one log: go on from the run that made it";
     if (runtime->block->wake_fd >= 0)
         return "two processes cannot share the wake descriptor: do without it";
     switch (count_threads()) {
@@ -103,6 +105,8 @@ errand_snapshot_branch(errand_runtime *runtime, uint64_t seed)
     if (!errand__seeded(runtime))
         return errand__misuse(ERRAND_EUNSUPPORTED, __func__,
                               "in arrival order no seed decides");
+    if (runtime->config.held_replay != NULL)
+        return errand__misuse(ERRAND_EUNSUPPORTED, __func__, "the log decides a replay");
     runtime->config.seed = seed;
     errand__chooser_branch(&runtime->scheduler, seed);
     return ERRAND_OK;

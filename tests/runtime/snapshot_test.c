@@ -1,40 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: a run that is forked in its middle goes on in the child as if nothing had been, can be sent
- * another way from there, and is refused where a fork would not copy all of it.
+ * another way from there.
  * Method: one program of tasks and operations in inline order; a handler of its steps forks at some
  * of them; children tell their ends through a pipe. */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "actor.h"
 #include "errand/choice.h"
-#include "errand/record.h"
 #include "errand/snapshot.h"
-#include "gate.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define THREAD_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZED 1
-#endif
-#endif
-#ifndef THREAD_SANITIZED
-#define THREAD_SANITIZED 0
-#endif
-
-/* A test that forks. */
-static void
-need_one_thread(void)
-{
-    if (THREAD_SANITIZED)
-        test_skip("this sanitizer has a thread of its own, so nothing can be forked");
-}
+#include "forks.h"
 
 enum { TASKS = 4, ROUNDS = 6, BRANCHES = 6 };
 
@@ -107,15 +85,6 @@ read_all(int fd, void *bytes, size_t size)
             break;
     }
     return got;
-}
-
-static void
-await_child(int64_t child)
-{
-    int status = -1;
-
-    assert_int_equal(waitpid((pid_t)child, &status, 0), child);
-    assert_int_equal(status, 0);
 }
 
 /* Forks a child that goes on, and hears how it ended.  True: this is the child. */
@@ -408,154 +377,6 @@ what_a_policy_has_ahead_is_chosen_anew(void **state)
     assert_true(kept > 1);
 }
 
-/* ---- refusals --------------------------------------------------------------------------------------- */
-
-static void
-assert_refused(errand_runtime *runtime, const char *why)
-{
-    char text[160] = "";
-    int64_t child = -1;
-
-    assert_int_equal(errand_snapshot_fork(runtime, text, sizeof text, &child),
-                     ERRAND_EUNSUPPORTED);
-    assert_int_equal(child, -1);
-    assert_non_null(strstr(text, why));
-}
-
-/* O61 */
-static void
-other_orders_are_refused(void **state)
-{
-    test_world *in = *state;
-    errand_runtime_config config = {.struct_size = sizeof config,
-                                    .order = ERRAND_ORDER_PACED};
-
-    world_end(in);
-    world_begin(in, &config, 0);
-    assert_refused(in->runtime, "inline order");
-    world_end(in);
-    config.order = ERRAND_ORDER_ARRIVAL;
-    world_begin(in, &config, 0);
-    assert_refused(in->runtime, "inline order");
-    assert_int_equal(errand_snapshot_branch(in->runtime, 1), ERRAND_EUNSUPPORTED);
-    assert_int_equal(in->last_misuse, ERRAND_EUNSUPPORTED);
-}
-
-/* O61 */
-static void
-an_executor_with_threads_is_refused(void **state)
-{
-    test_world *in = *state;
-
-    world_pool(in, 1);
-    assert_refused(in->runtime, "executor has threads");
-}
-
-static void *
-stand_by(void *arg)
-{
-    gate_wait(arg);
-    return NULL;
-}
-
-/* O61 */
-static void
-another_thread_is_refused_as_long_as_it_is_there(void **state)
-{
-    test_world *in = *state;
-    pthread_t thread;
-    test_gate gate;
-    int64_t child = -1;
-
-    need_one_thread();
-    gate_init(&gate, "another thread");
-    assert_int_equal(pthread_create(&thread, NULL, stand_by, &gate), 0);
-    assert_refused(in->runtime, "another thread");
-    gate_open(&gate);
-    pthread_join(thread, NULL);
-    gate_fini(&gate);
-    while (errand_snapshot_fork(in->runtime, NULL, 0, &child) == ERRAND_EUNSUPPORTED)
-        continue; /* the system takes it off its list a little later */
-    if (child == 0)
-        _exit(0);
-    await_child(child);
-}
-
-static void
-a_log_and_a_wake_descriptor_are_refused(void **state)
-{
-    test_world *in = *state;
-    errand_runtime_config config = {.struct_size = sizeof config,
-                                    .order = ERRAND_ORDER_INLINE};
-    errand_recorder_config log = {.struct_size = sizeof log, .path = "/dev/null"};
-    int fd;
-
-    world_end(in);
-    assert_int_equal(errand_recorder_open(&log, &config.held_recorder), ERRAND_OK);
-    world_begin(in, &config, 0);
-    assert_refused(in->runtime, "log");
-    world_end(in);
-    assert_int_equal(errand_recorder_close(&config.held_recorder), ERRAND_OK);
-    world_begin(in, &config, 0);
-    assert_int_equal(errand_runtime_wake_fd(in->runtime, &fd), ERRAND_OK);
-    assert_refused(in->runtime, "wake descriptor");
-}
-
-static void
-fork_inside(errand_job *job, world_job *self)
-{
-    int64_t child = -1;
-
-    (void)job;
-    assert_int_equal(errand_snapshot_fork(self->world->runtime, NULL, 0, &child),
-                     ERRAND_EBUSY);
-    assert_int_equal(child, -1);
-}
-
-static void
-a_job_cannot_be_forked_in_its_middle(void **state)
-{
-    test_world *in = *state;
-    world_job job = {.world = in, .inside = fork_inside};
-
-    world_start(in, &job);
-    drive_all(in);
-    assert_int_equal(job.ran, 1);
-}
-
-/* Stands before the C library's. */
-static bool no_process;
-
-pid_t
-fork(void)
-{
-    pid_t (*real)(void) = (pid_t(*)(void))(uintptr_t)dlsym(RTLD_NEXT, "fork");
-
-    if (no_process) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return real();
-}
-
-static void
-a_system_without_processes_changes_nothing(void **state)
-{
-    test_world *in = *state;
-    char text[160] = "";
-    int64_t child = -1;
-
-    need_one_thread();
-    no_process = true;
-    assert_int_equal(errand_snapshot_fork(in->runtime, text, sizeof text, &child),
-                     ERRAND_ESYSTEM);
-    no_process = false;
-    assert_int_equal(child, -1);
-    assert_non_null(strstr(text, "refuses"));
-    assert_int_equal(errand_snapshot_fork(in->runtime, text, 1, NULL), ERRAND_EINVAL);
-    assert_int_equal(errand_snapshot_fork(in->runtime, NULL, 1, &child), ERRAND_EINVAL);
-}
-
 #define INLINE_TEST(fn) cmocka_unit_test_setup_teardown(fn, actors_setup, world_teardown)
 
 int
@@ -567,12 +388,6 @@ main(void)
         INLINE_TEST(the_childs_objects_are_good_and_those_of_its_own_child_are_not),
         INLINE_TEST(branches_differ_by_their_seeds_and_their_tapes_make_them_again),
         INLINE_TEST(what_a_policy_has_ahead_is_chosen_anew),
-        INLINE_TEST(other_orders_are_refused),
-        INLINE_TEST(an_executor_with_threads_is_refused),
-        INLINE_TEST(another_thread_is_refused_as_long_as_it_is_there),
-        INLINE_TEST(a_log_and_a_wake_descriptor_are_refused),
-        INLINE_TEST(a_job_cannot_be_forked_in_its_middle),
-        INLINE_TEST(a_system_without_processes_changes_nothing),
     };
 
     return test_group("runtime/snapshot", tests, NULL, NULL);

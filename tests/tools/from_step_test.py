@@ -171,7 +171,7 @@ def _left(word):
 def no_process_is_left_however_it_ends(case):
     for number in (0, signal.SIGINT, signal.SIGKILL):
         name = "left-%d-%d.lua" % (os.getpid(), number)
-        wait = "local t = os.time() + 1; while os.time() < t do end" if number else ""
+        wait = 'errand.command{"sleep", "1"}' if number else ""
         case.write(name, DRAW % (wait, ERROR))
         if number == 0:
             _explore(case, "--from-step", "auto", name)
