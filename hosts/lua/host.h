@@ -52,7 +52,8 @@ typedef struct errand_lua_event {
     const char *detail;  /* of a failure: its message; else what the verb knows, or "" */
     bool late;           /* its wait had ended before (a timeout, a cancel) */
     uint64_t time_ns;    /* when it ended: on the run's clock, from its start */
-    bool closing; /* the run had ended, and its shutdown ended it: in real time, in any order */
+    bool
+        closing; /* the run had ended, and its shutdown ended it: in real time, in any order */
     const errand_completion *completion;
 } errand_lua_event;
 /* Called inside a drive; calls nothing of Lua and nothing of this run. */

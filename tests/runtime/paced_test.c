@@ -242,8 +242,8 @@ effect_free_job_that_the_shutdown_overtakes_leaves_no_entry(void **state)
 
     for (unsigned i = 0; i < 2; i++) {
         world_job job = {.inside = look_at_token};
-        errand_identity identity = start_hooked(in, orders[i], &job,
-                                                ERRAND_SPEC_EFFECT_FREE, 0, &ran);
+        errand_identity identity =
+            start_hooked(in, orders[i], &job, ERRAND_SPEC_EFFECT_FREE, 0, &ran);
 
         move_to(in, extra_of(in, &identity)->begin);
         assert_int_equal(cancel(in, &identity), ERRAND_CANCEL_RUNNING);

@@ -64,9 +64,9 @@ typedef struct errand__diff {
     const char *paths[2];
     errand_log *logs[2];
     errand_log_end ends[2];
-    bool no_times; /* arrival order: times are real, and differ */
-    bool differs;  /* steps[0][0] and steps[1][0] do; one may be not there */
-    uint64_t step; /* where, or how many were compared */
+    bool no_times;       /* arrival order: times are real, and differ */
+    bool differs;        /* steps[0][0] and steps[1][0] do; one may be not there */
+    uint64_t step;       /* where, or how many were compared */
     uint64_t closing[2]; /* the first step of the shutdown; 0 = not seen */
     bool in_shutdown;    /* they differ there alone */
     errand__diff_step steps[2][1 + ERRAND__DIFF_AHEAD]; /* the two, and what follows */

@@ -23,8 +23,8 @@
 #define SENT_MAX    ((size_t)256 << 20)
 /* Reads in a row: what a killed trial may have left in a pipe, and no more, since who holds the
  * pipe may write faster than this process reads. */
-#define READS_MAX   128
-#define SWEEPS_MAX  256 /* deeper trees are made on purpose */
+#define READS_MAX  128
+#define SWEEPS_MAX 256 /* deeper trees are made on purpose */
 
 uint64_t
 errand__trial_now(void)
