@@ -98,12 +98,8 @@ errand__cleanup_completed(errand_runtime *runtime, errand__record *record)
         entry_end(runtime, entry);
         return true;
     }
-    if (never_ran(
-            record)) { /* nothing is left of what never began; its hook may wait for ever */
-        entry_end(runtime, entry);
-        return false;
-    }
-    if (!entry->asked) { /* it ended by itself: its hook goes as any other */
+    /* It ended by itself, or never began and left nothing: its hook goes as any other. */
+    if (!entry->asked || never_ran(record)) {
         record->hook = entry->hook;
         entry->hook = NULL;
         entry_end(runtime, entry);
