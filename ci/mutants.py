@@ -89,7 +89,7 @@ def programs_of():
 def citing(promise):
     """The text of each test file that cites the promise."""
     pattern = re.compile(r"(?<![\w-])%s\b" % re.escape(promise))
-    texts = (tree.read(COPY, path) for path in tree.files(ROOT)
+    texts = (tree.read(COPY, path) for path in tree.files(COPY)
              if path.startswith(("tests/", "fuzz/"))
              and not path.startswith(("tests/lint/", "tests/mutants/")))
     return [text for text in texts if pattern.search(text)]
@@ -147,7 +147,7 @@ def survivors(mutant):
 
 def main():
     wanted = set(sys.argv[1:])
-    folder = os.path.join(ROOT, "tests", "mutants")
+    folder = os.path.join(COPY, "tests", "mutants")
     results = open(os.environ.get("ERRAND_RESULTS", os.devnull), "a")
     failed = False
 
@@ -177,7 +177,7 @@ def main():
                 result(name[:-len(".mutant")], survivors(mutant))
         except (ValueError, OSError) as error:
             result(name, str(error))
-    for promise in tree.promises(ROOT):
+    for promise in tree.promises(COPY):
         if promise.status == "met" and promise.number not in broken and not wanted:
             result(promise.number, "met, but no mutant breaks it")
     return 1 if failed else 0
