@@ -98,7 +98,8 @@ def a_tape_is_a_run_like_any_seed(case):
 
 
 def every_planted_bug_has_a_step_that_decides(case):
-    for name in sorted(os.listdir(PLANTED)):
+    names = sorted(os.listdir(PLANTED))
+    for name in names[:3] if program_case.SANITIZED else names:
         done = _explore(case, "--from-step", "auto", "--jobs", "2", os.path.join(PLANTED, name))
         first = _report(case)[0]
         assert 1 < first["deciding_step"] < first["steps"], (name, done)
