@@ -4,7 +4,8 @@
  * Design notes.  os.time, os.clock, os.date, os.getenv, math.random and pairs read what no seed
  * decides.  When the module is opened each gets a function in front that asks whether a task of a
  * seeded run is calling: if so it answers from virtual time and the task's own stream, in every
- * other case it calls what was there before (its first upvalue).
+ * other case it calls what was there before (its first upvalue).  All but the clocks do so in a
+ * recorded run of arrival order too, so that its replay comes by the same places.
  *
  * pairs: the order of strings in a table hangs on addresses, because Lua seeds its hash with some.
  * So in a seeded run pairs goes through numbers by size, strings by their bytes, false, true, tasks
@@ -14,15 +15,19 @@
 #include <lualib.h>
 #include <string.h>
 
-/* The run, if a task of it calls and it is seeded. */
+/* The run, if a task of it calls and it is seeded; of arrival order, if it is recorded or a replay,
+ * with recorded. */
 static errand__lua_run *
-seeded_run(lua_State *L)
+run_of(lua_State *L, bool recorded)
 {
     errand__lua_run *run = errand__lua_run_find(L);
-    if (run == NULL || run->runtime == NULL || run->visit == NULL ||
-        run->options.order == ERRAND_ORDER_ARRIVAL)
+    if (run == NULL || run->runtime == NULL || run->visit == NULL)
         return NULL;
-    return run;
+    if (run->options.order != ERRAND_ORDER_ARRIVAL)
+        return run;
+    recorded = recorded &&
+               (run->options.held_recorder != NULL || run->options.held_replay != NULL);
+    return recorded ? run : NULL;
 }
 
 static int
@@ -48,7 +53,7 @@ pass(lua_State *L)
 static int
 served_time(lua_State *L)
 {
-    errand__lua_run *run = seeded_run(L);
+    errand__lua_run *run = run_of(L, false);
     if (run == NULL || !lua_isnoneornil(L, 1))
         return pass(L);
     lua_pushinteger(L, (lua_Integer)(errand_runtime_now(run->runtime) / 1000000000U));
@@ -58,7 +63,7 @@ served_time(lua_State *L)
 static int
 served_clock(lua_State *L)
 {
-    errand__lua_run *run = seeded_run(L);
+    errand__lua_run *run = run_of(L, false);
     if (run == NULL)
         return pass(L);
     lua_pushnumber(L,
@@ -70,7 +75,7 @@ served_clock(lua_State *L)
 static int
 served_date(lua_State *L)
 {
-    errand__lua_run *run = seeded_run(L);
+    errand__lua_run *run = run_of(L, false);
     if (run == NULL || !lua_isnoneornil(L, 2))
         return pass(L);
     lua_settop(L, 1);
@@ -85,7 +90,7 @@ served_date(lua_State *L)
 static int
 served_getenv(lua_State *L)
 {
-    errand__lua_run *run = seeded_run(L);
+    errand__lua_run *run = run_of(L, true);
     const char *name = luaL_checkstring(L, 1);
     lua_settop(L, 1);
     if (run == NULL)
@@ -111,14 +116,14 @@ served_getenv(lua_State *L)
 static int
 served_random(lua_State *L)
 {
-    return seeded_run(L) == NULL ? pass(L) : errand__lua_verb_random(L);
+    return run_of(L, true) == NULL ? pass(L) : errand__lua_verb_random(L);
 }
 
 /* The run's seed is the seed. */
 static int
 served_randomseed(lua_State *L)
 {
-    errand__lua_run *run = seeded_run(L);
+    errand__lua_run *run = run_of(L, true);
     if (run == NULL)
         return pass(L);
     lua_pushinteger(L, (lua_Integer)run->seed);
@@ -243,7 +248,7 @@ next_pair(lua_State *L)
 static int
 served_pairs(lua_State *L)
 {
-    errand__lua_run *run = seeded_run(L);
+    errand__lua_run *run = run_of(L, true);
     luaL_checkany(L, 1);
     if (run == NULL || lua_type(L, 1) != LUA_TTABLE)
         return pass(L);

@@ -71,6 +71,28 @@ def what_the_environment_said_is_a_step_that_diff_names(case):
     assert "noted another value" in done.out, done
 
 
+def a_recorded_run_of_arrival_order_comes_by_the_same_places_again(case):
+    text = """
+        local errand = require "errand"
+        math.randomseed(os.time())
+        local t = {}
+        for i = 1, 40 do t["name" .. i] = math.random(1000) end
+        for name, number in pairs(t) do
+            print(name, number, os.getenv("WHO"))
+            errand.await(errand.spawn(function() return number end))
+        end
+    """
+    case.environment["WHO"] = "ann"
+    log = case.path("a.log")
+    done = case.lua(text, "-q", "--order", "arrival", "--record", log)
+    assert done.code == 0, done
+    again = case.lua(text, "-q", "--replay", log)
+    assert again.code == 0 and again.out == done.out, again
+    case.environment["WHO"] = "bob"
+    other = case.lua(text, "-q", "--replay", log)
+    assert other.code != 0 and "getenv" in other.err, other
+
+
 def a_loop_over_addresses_is_noted_before_what_hangs_on_it(case):
     # What differs because of it comes right after, so errand diff shows the note beside it.
     text = """
