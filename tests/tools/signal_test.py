@@ -31,6 +31,8 @@ def _started(case, text, *words, **options):
     case.write("script.lua", text)
     if "--order" not in words:
         words = (*words, "--order", "arrival")
+    # The suite itself may run under nohup.
+    options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     process = case.start("run", "script.lua", *words, **options)
     return process, read_until(process.stdout, "ready")
 
