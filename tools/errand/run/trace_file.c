@@ -13,24 +13,6 @@ keep_error(errand__trace_file *trace)
         trace->error = errno != 0 ? errno : EIO;
 }
 
-static const char *
-kind_name(errand_step_kind kind)
-{
-    static const char *const names[] = {
-        [ERRAND_STEP_SUBMIT] = "submit",   [ERRAND_STEP_COMPLETION] = "completion",
-        [ERRAND_STEP_TASK] = "task",       [ERRAND_STEP_SPAWN] = "spawn",
-        [ERRAND_STEP_END] = "end",         [ERRAND_STEP_TIMER] = "timer",
-        [ERRAND_STEP_CANCEL] = "cancel",   [ERRAND_STEP_DRAW] = "draw",
-        [ERRAND_STEP_COMMAND] = "command", [ERRAND_STEP_NOTE] = "note",
-        [ERRAND_STEP_TIME] = "time",       [ERRAND_STEP_STOP] = "stop",
-        [ERRAND_STEP_STOPPED] = "stopped",
-    };
-    size_t number = (size_t)kind;
-    if (number >= sizeof names / sizeof names[0] || names[number] == NULL)
-        return "unknown";
-    return names[number];
-}
-
 bool
 errand__trace_file_init(errand__trace_file *trace, const char *path)
 {
@@ -58,8 +40,8 @@ errand__trace_file_step(errand__trace_file *trace, const errand_step *step)
     errno = 0;
     fprintf(trace->file,
             "%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu32 "\t%016" PRIx64 "\t%016" PRIx64 "\t",
-            step->step, step->time_ns, kind_name(step->kind), step->detail, step->key,
-            step->value);
+            step->step, step->time_ns, errand_step_name(step->kind), step->detail,
+            step->key, step->value);
     errand__progress_text(trace->file, step->label != NULL ? step->label : "-");
     fputc('\n', trace->file);
     keep_error(trace);
