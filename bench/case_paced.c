@@ -8,35 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ERRAND = 0, SHAPES = 3, KINDS = 4, WARM_NS = 8000000 };
-
-static void
-paced_sample(const bench_peer *peer, const bench_config *config, bench_sample *out_sample)
-{
-    bench_set_job(config->job_ns);
-    void *world = peer->open(&config->plan);
-    if (world == NULL) {
-        snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
-        return;
-    }
-    bench_run run = {.total = 0};
-    uint64_t total = 2 * (uint64_t)config->plan.in_flight, took;
-    for (;; total *= 2) {
-        uint64_t from = bench_now();
-        if (!bench_sample_run(peer, world, total, &run, out_sample))
-            return;
-        took = bench_now() - from;
-        if (took >= WARM_NS)
-            break;
-    }
-    total = (uint64_t)((double)total * config->measure_ms * 1e6 / (double)took) + 1;
-    uint64_t from = bench_now();
-    if (!bench_sample_run(peer, world, total, &run, out_sample))
-        return;
-    took = bench_now() - from;
-    out_sample->values[0] = (double)total / ((double)took / 1000);
-    bench_sample_check(peer, world, config, &run, out_sample);
-}
+enum { ERRAND = 0, SHAPES = 3, KINDS = 4 };
 
 void
 bench_case_paced(const bench_options *options, bench_report *report)
@@ -61,7 +33,7 @@ bench_case_paced(const bench_options *options, bench_report *report)
                                .measure_ms = options->quick ? 25 : 60};
     }
     bench_table *table = bench_table_fill("paced", configs, SHAPES * KINDS, samples,
-                                          paced_sample, NULL, 0);
+                                          bench_sample_rate, NULL, 0);
     for (uint32_t c = 0; c < SHAPES * KINDS; c++) {
         if (c % SHAPES == 0)
             continue;

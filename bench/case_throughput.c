@@ -9,41 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ERRAND = 0, LIBUV = 1, YARDSTICK = 4, CONFIGS_MAX = 64, WARM_NS = 8000000 };
-
-static void
-throughput_sample(const bench_peer *peer, const bench_config *config,
-                  bench_sample *out_sample)
-{
-    bench_set_job(config->job_ns);
-    void *world = peer->open(&config->plan);
-    if (world == NULL) {
-        snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
-        return;
-    }
-    bench_run run = {.total = 0};
-    uint64_t total = 2 * (uint64_t)config->plan.in_flight, took;
-    for (;; total *= 2) {
-        uint64_t from = bench_now();
-        if (!bench_sample_run(peer, world, total, &run, out_sample))
-            return;
-        took = bench_now() - from;
-        if (took >= WARM_NS)
-            break;
-    }
-    if (config->apart && !bench_sample_part()) {
-        snprintf(out_sample->fault.text, sizeof out_sample->fault.text,
-                 "cannot be kept apart");
-        return;
-    }
-    total = (uint64_t)((double)total * config->measure_ms * 1e6 / (double)took) + 1;
-    uint64_t from = bench_now();
-    if (!bench_sample_run(peer, world, total, &run, out_sample))
-        return;
-    took = bench_now() - from;
-    out_sample->values[0] = (double)total / ((double)took / 1000);
-    bench_sample_check(peer, world, config, &run, out_sample);
-}
+enum { ERRAND = 0, LIBUV = 1, YARDSTICK = 4, CONFIGS_MAX = 64 };
 
 /* Which windows count, and what is asked of them. */
 static const uint32_t windows[3] = {64, 1024, 8192};
@@ -140,7 +106,7 @@ bench_case_throughput(const bench_options *options, bench_report *report)
     uint32_t count = configs_make(options, configs);
     uint32_t samples = options->samples != 0 ? options->samples : options->quick ? 3 : 7;
     bench_table *table = bench_table_fill("throughput", configs, count, samples,
-                                          throughput_sample, NULL, 0);
+                                          bench_sample_rate, NULL, 0);
     for (uint32_t c = 0; c < count; c++) {
         for (uint32_t p = 1; p < BENCH_PEERS; p++) {
             bench_pairing pairing = {.table = table,

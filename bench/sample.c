@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LIMIT_MS = 20000 };
+enum { LIMIT_MS = 20000, WARM_NS = 8000000 };
 
 const bench_peer *const bench_peers[BENCH_PEERS] = {&bench_peer_errand, &bench_peer_libuv,
                                                     &bench_peer_glib, &bench_peer_mutex,
@@ -269,4 +269,38 @@ bench_table_destroy(bench_table *table)
 {
     free(table->samples);
     free(table);
+}
+
+void
+bench_sample_rate(const bench_peer *peer, const bench_config *config,
+                  bench_sample *out_sample)
+{
+    bench_set_job(config->job_ns);
+    void *world = peer->open(&config->plan);
+    if (world == NULL) {
+        snprintf(out_sample->fault.text, sizeof out_sample->fault.text, "open failed");
+        return;
+    }
+    bench_run run = {.total = 0};
+    uint64_t total = 2 * (uint64_t)config->plan.in_flight, took;
+    for (;; total *= 2) {
+        uint64_t from = bench_now();
+        if (!bench_sample_run(peer, world, total, &run, out_sample))
+            return;
+        took = bench_now() - from;
+        if (took >= WARM_NS)
+            break;
+    }
+    if (config->apart && !bench_sample_part()) {
+        snprintf(out_sample->fault.text, sizeof out_sample->fault.text,
+                 "cannot be kept apart");
+        return;
+    }
+    total = (uint64_t)((double)total * config->measure_ms * 1e6 / (double)took) + 1;
+    uint64_t from = bench_now();
+    if (!bench_sample_run(peer, world, total, &run, out_sample))
+        return;
+    took = bench_now() - from;
+    out_sample->values[0] = (double)total / ((double)took / 1000);
+    bench_sample_check(peer, world, config, &run, out_sample);
 }

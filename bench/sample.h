@@ -44,6 +44,8 @@ bool bench_sample_part(void);
 /* bench_sample_check: every job ran once, every operation completed once, none is missing. */
 void bench_sample_check(const bench_peer *peer, void *world, const bench_config *config,
                         const bench_run *run, bench_sample *sample);
+/* bench_sample_rate: warms up, then fills values[0] with operations per microsecond. */
+bench_sample_fn bench_sample_rate;
 /* bench_sample_run: total operations through the window, to the end. */
 bool bench_sample_run(const bench_peer *peer, void *world, uint64_t total, bench_run *run,
                       bench_sample *sample);
