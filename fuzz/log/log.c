@@ -67,10 +67,10 @@ write_head(unsigned char *out)
     size_t size = 48 + 16;
 
     memset(out, 0, ERRAND__HEAD_BYTES + size);
-    errand__write_word(out, ERRAND__LOG_MAGIC);
+    errand__word_write(out, ERRAND__LOG_MAGIC);
     errand__write_half(out + 8, ERRAND__LOG_FORMAT);
     errand__write_half(out + 12, (uint32_t)size);
-    errand__write_word(out + 16,
+    errand__word_write(out + 16,
                        errand__mix_bytes(errand__mix_bytes(0, out, 16), body, size));
     return ERRAND__HEAD_BYTES + size;
 }
@@ -98,16 +98,16 @@ write_block(unsigned char *out, uint64_t seal, const uint8_t *data, size_t size)
         checksum = errand__mix_bytes(checksum, body, parts[i]);
         body += parts[i];
     }
-    errand__write_word(out, ERRAND__BLOCK_MAGIC);
+    errand__word_write(out, ERRAND__BLOCK_MAGIC);
     errand__write_half(out + 8, ERRAND__BLOCK_OF_STEPS);
     errand__write_half(out + 12, (uint32_t)size);
-    errand__write_word(out + 24, 1);
+    errand__word_write(out + 24, 1);
     errand__write_half(out + 32, (uint32_t)count);
     errand__write_half(out + 36, (uint32_t)strings);
     errand__write_half(out + 40, (uint32_t)parts[2]);
     errand__write_half(out + 44, (uint32_t)parts[3]);
-    errand__write_word(out + 64, checksum);
-    errand__write_word(out + 72, errand__mix_bytes(seal, out, 72));
+    errand__word_write(out + 64, checksum);
+    errand__word_write(out + 72, errand__mix_bytes(seal, out, 72));
     return ERRAND__FRAME_BYTES + size;
 }
 

@@ -100,10 +100,10 @@ write_header(errand_recorder *recorder, const errand_log_header *header)
     unsigned char fixed[48], head[ERRAND__HEAD_BYTES];
     bool good;
 
-    errand__write_word(fixed, recorder->build);
-    errand__write_word(fixed + 8, recorder->config);
-    errand__write_word(fixed + 16, header->seed);
-    errand__write_word(fixed + 24, header->start_ns);
+    errand__word_write(fixed, recorder->build);
+    errand__word_write(fixed + 8, recorder->config);
+    errand__word_write(fixed + 16, header->seed);
+    errand__word_write(fixed + 24, header->start_ns);
     errand__write_half(fixed + 32, (uint32_t)header->order);
     errand__write_half(fixed + 36, header->policy);
     errand__write_half(fixed + 40, (uint32_t)recorder->payloads);
@@ -115,12 +115,12 @@ write_header(errand_recorder *recorder, const errand_log_header *header)
         body->size = 0;
         return false;
     }
-    errand__write_word(head, ERRAND__LOG_MAGIC);
+    errand__word_write(head, ERRAND__LOG_MAGIC);
     errand__write_half(head + 8, ERRAND__LOG_FORMAT);
     errand__write_half(head + 12, (uint32_t)body->size);
     recorder->seal =
         errand__mix_bytes(errand__mix_bytes(0, head, 16), body->data, body->size);
-    errand__write_word(head + 16, recorder->seal);
+    errand__word_write(head + 16, recorder->seal);
     errand__recorder_write(
         recorder, (errand__piece[]){{head, sizeof head}, {body->data, body->size}}, 2);
     body->size = 0;
@@ -168,14 +168,14 @@ write_completion(errand_recorder *recorder, unsigned char *out,
     errand__write_half(out + 28, add_text(recorder, completion->system_call));
     errand__write_half(out + 32, add_text(recorder, completion->payload_type));
     errand__write_half(out + 36, (uint32_t)completion->payload);
-    errand__write_word(out + 40, completion->operation);
-    errand__write_word(out + 48, completion->trace_id);
-    errand__write_word(out + 56, completion->t_submit_ns);
-    errand__write_word(out + 64, completion->t_start_ns);
-    errand__write_word(out + 72, completion->t_end_ns);
-    errand__write_word(out + 80, completion->payload_size);
-    errand__write_word(out + 88, completion->payload_digest);
-    errand__write_word(out + 96, 0);
+    errand__word_write(out + 40, completion->operation);
+    errand__word_write(out + 48, completion->trace_id);
+    errand__word_write(out + 56, completion->t_submit_ns);
+    errand__word_write(out + 64, completion->t_start_ns);
+    errand__word_write(out + 72, completion->t_end_ns);
+    errand__word_write(out + 80, completion->payload_size);
+    errand__word_write(out + 88, completion->payload_digest);
+    errand__word_write(out + 96, 0);
 }
 
 /* Where what belongs to the step stands in more, plus one; 0 = there is none, or no memory. */
@@ -276,11 +276,11 @@ errand__recorder_end(errand_recorder *recorder, const errand_log_end *end)
     errand__recorder_flush(recorder);
     if (recorder->status != ERRAND_OK)
         return;
-    errand__write_word(body, recorder->first - 1);
-    errand__write_word(body + 8, end->digest);
-    errand__write_word(body + 16, end->time_ns);
-    errand__write_word(body + 24, (uint64_t)end->run);
-    errand__write_word(body + 32, end->clean);
+    errand__word_write(body, recorder->first - 1);
+    errand__word_write(body + 8, end->digest);
+    errand__word_write(body + 16, end->time_ns);
+    errand__word_write(body + 24, (uint64_t)end->run);
+    errand__word_write(body + 32, end->clean);
     errand__recorder_frame(recorder, ERRAND__BLOCK_OF_END, 0,
                            &(errand__piece){body, sizeof body}, 1);
     recorder->ended = recorder->status == ERRAND_OK;

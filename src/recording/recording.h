@@ -39,19 +39,6 @@ errand__write_half(unsigned char *out, uint32_t half)
     out[2] = (unsigned char)(half >> 16);
     out[3] = (unsigned char)(half >> 24);
 }
-/* Written out, so that compilers make one store of it where the machine's order is the same. */
-static inline void
-errand__write_word(unsigned char *out, uint64_t word)
-{
-    out[0] = (unsigned char)word;
-    out[1] = (unsigned char)(word >> 8);
-    out[2] = (unsigned char)(word >> 16);
-    out[3] = (unsigned char)(word >> 24);
-    out[4] = (unsigned char)(word >> 32);
-    out[5] = (unsigned char)(word >> 40);
-    out[6] = (unsigned char)(word >> 48);
-    out[7] = (unsigned char)(word >> 56);
-}
 static inline uint32_t
 errand__read_half(const unsigned char *in)
 {

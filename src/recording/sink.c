@@ -38,7 +38,7 @@ errand_sink_word(errand_sink *sink, uint64_t word)
         (void)errand__misuse(ERRAND_EINVAL, __func__, "the sink is NULL");
         return;
     }
-    errand__write_word(bytes, word);
+    errand__word_write(bytes, word);
     errand_sink_put(sink, bytes, sizeof bytes);
 }
 

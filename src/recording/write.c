@@ -86,19 +86,19 @@ errand__recorder_frame(errand_recorder *recorder, uint32_t kind, uint64_t digest
         size += body[i].size;
         pieces[i + 1] = body[i];
     }
-    errand__write_word(frame, ERRAND__BLOCK_MAGIC);
+    errand__word_write(frame, ERRAND__BLOCK_MAGIC);
     errand__write_half(frame + 8, kind);
     errand__write_half(frame + 12, (uint32_t)size);
-    errand__write_word(frame + 16, recorder->number);
-    errand__write_word(frame + 24, recorder->first);
+    errand__word_write(frame + 16, recorder->number);
+    errand__word_write(frame + 24, recorder->first);
     errand__write_half(frame + 32, recorder->count);
     errand__write_half(frame + 36, recorder->strings.count);
     errand__write_half(frame + 40, (uint32_t)recorder->strings.text.size);
     errand__write_half(frame + 44, (uint32_t)body[count - 1].size);
-    errand__write_word(frame + 48, recorder->mix);
-    errand__write_word(frame + 56, digest);
-    errand__write_word(frame + 64, checksum);
-    errand__write_word(frame + 72, errand__mix_bytes(recorder->seal, frame, 72));
+    errand__word_write(frame + 48, recorder->mix);
+    errand__word_write(frame + 56, digest);
+    errand__word_write(frame + 64, checksum);
+    errand__word_write(frame + 72, errand__mix_bytes(recorder->seal, frame, 72));
     errand__recorder_write(recorder, pieces, count + 1);
     recorder->number++;
 }

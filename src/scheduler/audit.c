@@ -14,24 +14,17 @@
  * was not in the other. */
 #include "scheduler/scheduler.h"
 
-/* Written out, so that compilers make one store of it where the machine's order is the same. */
-static inline void
-write_word(unsigned char *out, uint64_t word)
-{
-    errand__word_write(out, word);
-}
-
 static void
 write_step(unsigned char *bytes, const errand_step *step, uint64_t label_hash)
 {
-    write_word(bytes, step->step);
-    write_word(bytes + 8, step->time_ns);
-    write_word(bytes + 16, (uint64_t)step->kind << 32 | step->detail);
-    write_word(bytes + 24, step->key);
-    write_word(bytes + 32, step->value);
-    write_word(bytes + 40, label_hash);
-    write_word(bytes + 48, step->chosen);
-    write_word(bytes + 56, step->context);
+    errand__word_write(bytes, step->step);
+    errand__word_write(bytes + 8, step->time_ns);
+    errand__word_write(bytes + 16, (uint64_t)step->kind << 32 | step->detail);
+    errand__word_write(bytes + 24, step->key);
+    errand__word_write(bytes + 32, step->value);
+    errand__word_write(bytes + 40, label_hash);
+    errand__word_write(bytes + 48, step->chosen);
+    errand__word_write(bytes + 56, step->context);
 }
 
 void
@@ -104,6 +97,6 @@ errand__audit_digest(const errand__audit *audit)
 
     if (audit->chosen == 0)
         return audit->mix;
-    write_word(bytes, audit->chosen);
+    errand__word_write(bytes, audit->chosen);
     return errand__mix_bytes(audit->mix, bytes, sizeof bytes);
 }

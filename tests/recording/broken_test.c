@@ -177,7 +177,7 @@ a_block_of_another_log_is_no_block_of_this(void **state)
     log_read(rig);
     size = errand__read_half(rig->bytes + 12);
     rig->bytes[ERRAND__HEAD_BYTES] ^= 1; /* as if another build had begun the log */
-    errand__write_word(rig->bytes + 16,
+    errand__word_write(rig->bytes + 16,
                        errand__mix_bytes(errand__mix_bytes(0, rig->bytes, 16),
                                          rig->bytes + ERRAND__HEAD_BYTES, size));
     assert_int_equal(read_all(open_bytes(rig->bytes, rig->size), &end), 0);
@@ -201,8 +201,8 @@ seal_again(log_rig *rig, size_t at)
         checksum = errand__mix_bytes(checksum, body, parts[i]);
         body += parts[i];
     }
-    errand__write_word(frame + 64, checksum);
-    errand__write_word(frame + 72, errand__mix_bytes(seal, frame, 72));
+    errand__word_write(frame + 64, checksum);
+    errand__word_write(frame + 72, errand__mix_bytes(seal, frame, 72));
 }
 
 static void

@@ -61,14 +61,14 @@ log_step(log_rig *rig, errand_step_kind kind, uint64_t value, const char *label,
     unsigned char bytes[ERRAND__STEP_BYTES];
     uint64_t n = ++rig->steps;
 
-    errand__write_word(bytes, n);
-    errand__write_word(bytes + 8, n * 10);
-    errand__write_word(bytes + 16, (uint64_t)kind << 32 | (n & 7));
-    errand__write_word(bytes + 24, n * n);
-    errand__write_word(bytes + 32, value);
-    errand__write_word(bytes + 40, errand__label_hash(label));
-    errand__write_word(bytes + 48, n + 1);
-    errand__write_word(bytes + 56, n + 2);
+    errand__word_write(bytes, n);
+    errand__word_write(bytes + 8, n * 10);
+    errand__word_write(bytes + 16, (uint64_t)kind << 32 | (n & 7));
+    errand__word_write(bytes + 24, n * n);
+    errand__word_write(bytes + 32, value);
+    errand__word_write(bytes + 40, errand__label_hash(label));
+    errand__word_write(bytes + 48, n + 1);
+    errand__word_write(bytes + 56, n + 2);
     rig->mix = errand__mix_bytes(rig->mix, bytes, sizeof bytes);
     errand__recorder_step(rig->recorder, &(errand__record_step){
                                              .bytes = bytes,

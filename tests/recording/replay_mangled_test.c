@@ -34,12 +34,12 @@ read_all(mangler *self, errand_log *log)
         unsigned char *out = self->bytes[i];
 
         assert_true(i < STEPS);
-        errand__write_word(out + 8, step.step.time_ns);
-        errand__write_word(out + 16, (uint64_t)step.step.kind << 32 | step.step.detail);
-        errand__write_word(out + 24, step.step.key);
-        errand__write_word(out + 32, step.step.value);
-        errand__write_word(out + 48, step.step.chosen);
-        errand__write_word(out + 56, step.step.context);
+        errand__word_write(out + 8, step.step.time_ns);
+        errand__word_write(out + 16, (uint64_t)step.step.kind << 32 | step.step.detail);
+        errand__word_write(out + 24, step.step.key);
+        errand__word_write(out + 32, step.step.value);
+        errand__word_write(out + 48, step.step.chosen);
+        errand__word_write(out + 56, step.step.context);
         self->steps[i] = (errand__record_step){
             .bytes = out,
             .label = step.step.label,
@@ -131,7 +131,7 @@ write_all(mangler *self, replay_rig *rig, const errand_log_header *header)
         if ((step.completion != NULL) != (kind == ERRAND_STEP_COMPLETION))
             continue; /* no reader would take it */
         memcpy(bytes, step.bytes, sizeof bytes);
-        errand__write_word(bytes, recorder->first + recorder->count);
+        errand__word_write(bytes, recorder->first + recorder->count);
         step.bytes = bytes;
         step.step = recorder->first + recorder->count;
         errand__recorder_step(recorder, &step);
