@@ -230,10 +230,11 @@ typedef struct errand__wire_waiter {
     uint32_t spins;      /* now */
 } errand__wire_waiter;
 void errand__wire_waiter_init(errand__wire_waiter *waiter, uint32_t processors);
-/* Host: waits until the answer has that sequence; answers it, or 0 after timeout_ns. */
+/* Host: waits until the answer is not seen; answers what it is, seen after timeout_ns.  What it
+ * says (its sequence too) is the host's to check. */
 uint64_t errand__wire_await_answer(errand__wire_waiter *waiter,
                                    errand__wire_request *request,
-                                   errand__wire_response *response, uint32_t sequence,
+                                   errand__wire_response *response, uint64_t seen,
                                    uint64_t timeout_ns);
 /* Worker: waits until doorbell is not seen; answers it, or seen after timeout_ns. */
 uint32_t errand__wire_await_doorbell(errand__wire_waiter *waiter,
