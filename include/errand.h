@@ -21,6 +21,7 @@
  * Config structs: set struct_size, leave the rest zero for the documented defaults;
  *   unknown option bits answer EINVAL. */
 #include "errand/base.h"
+#include "errand/config.h"
 ERRAND_BEGIN
 
 typedef struct errand_runtime errand_runtime;   /* one interpreter's side; one thread's */
@@ -51,69 +52,8 @@ ERRAND_TOKEN(errand_submission); /* the executor's half, unarmed */
 /* ---- 1. A world -------------------------------------------------------------------- */
 
 /* Before all else install errand_misuse_hook (errand/base.h): every status of misuse
- * calls it with a text that names the function, the cause and the mend. */
-
-typedef enum errand_order {
-    ERRAND_ORDER_ARRIVAL = 0, /* real workers; drained as it comes: production */
-    ERRAND_ORDER_INLINE = 1,  /* one job at a time at its virtual due; seeded: tests */
-    ERRAND_ORDER_PACED = 2,   /* the same with real workers, from virtual begin to due */
-    ERRAND_ORDER_REPLAY = 3   /* a recorded run again: held_replay, errand/record.h */
-} errand_order;
-
-/* Coarse: clocks are read once per group of jobs and per millisecond of work: start and end
- * are off by at most 1 ms + 1/10^5; what a drain's handlers submit may share the time of one
- * of the last 16, jobs far below a microsecond one of the next three of their group. */
-typedef enum errand_times {
-    ERRAND_TIMES_COARSE = 0,
-    ERRAND_TIMES_EXACT = 1, /* two clock reads per job */
-    ERRAND_TIMES_NONE = 2   /* all three are 0 */
-} errand_times;
-
-/* errand_runtime_config.flags */
-enum {
-    /* Seeded orders: other threads' posts answer EREPRODUCE and do not mark the run. */
-    ERRAND_RUNTIME_REFUSE_FOREIGN = 1,
-    /* The clock moves only by errand_testing_clock; times are read from it, as if exact. */
-    ERRAND_RUNTIME_TEST_CLOCK = 2,
-    ERRAND_RUNTIME_PROPAGATE =
-        4 /* roots fail by the first failure below: errand/tree.h */
-};
-
-struct errand_completion;
-/* errand_completion_fn: a handler hears of each completion once, on the owner's thread,
- * as the second of those that one is delivered to:
- *   1. the decoder, if somebody waits and it is not CANCELLED; else it is dropped
- *   2. the handler: errand_drain's own, or on_completion in a drive and a RUN shutdown
- *   3. the continuation or task, if one waits: at its turn in a later drive
- * What none of them took is dropped when the last has returned; the job's state after 2.
- * Who takes the payload (errand_completion_take) has it alone: errand_completion_read
- * tells those behind EDECODE.  A handler that looks on should only read.  It may call all
- * but what answers EBUSY then, and be left by longjmp: errand_runtime_unwound. */
-typedef void errand_completion_fn(void *arg, struct errand_completion *completion);
-
-typedef struct errand_runtime_config {
-    uint32_t struct_size;
-    uint32_t operations_max; /* issued, not yet delivered; 0 = 65536; at most 2^24 - 1 */
-    errand_order order;
-    errand_times times;
-    uint64_t seed;     /* seeded: decides everything; arrival: application draws only */
-    uint64_t start_ns; /* seeded: what the clock reads first */
-    uint64_t grace_ns; /* between a cancel and the abort; 0 = 1 s */
-    const errand_allocator *held_allocator; /* NULL = the library's own */
-    uint32_t messages; /* blocks of 256 bytes for failure messages; 0 = 256 */
-    uint32_t held_max; /* operations whose body outlived them; 0 = 64 */
-    uint32_t flags;
-    uint32_t reserved_zero;
-    /* The handler of drives and of a RUN shutdown; NULL = none.  A drain has its own. */
-    errand_completion_fn *on_completion;
-    void *held_on_completion_arg;
-    errand_recorder *held_recorder;    /* every step is written to a log; NULL = none */
-    struct errand_replay *held_replay; /* ERRAND_ORDER_REPLAY only: what is replayed */
-    const struct errand_choices *choices; /* who decides: errand/choice.h */
-    uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
-    uint64_t deadline_ns; /* of every errand_run, on the runtime's clock; 0 = none */
-    struct errand_checkpoint *held_checkpoint; /* go on there: errand/checkpoint.h */
-} errand_runtime_config;
+ * calls it with a text that names the function, the cause and the mend.  What a runtime
+ * can be told, its order above all, stands in errand/config.h. */
 
 /* errand_runtime_create: make the calling thread's runtime.  config NULL = all defaults.
  * Thread: [any], which becomes the owner.   Errors: ENOMEM · EINVAL · EEXHAUSTED ·
@@ -174,6 +114,7 @@ typedef struct errand_job_type {
     errand_body_fn *start;     /* async: constructs; NULL = nothing to construct */
     errand_body_fn *poll;      /* async: ERRAND_PENDING, or as a body */
     void (*drop)(void *state); /* [owner], after the completion's handler; once, always */
+    const struct errand_portable_type *held_portable; /* errand/portable.h; NULL = none */
 } errand_job_type;
 
 /* Hooks of an interruptible resource, all [owner].  cancel: at most once for life; reap:
@@ -491,8 +432,19 @@ typedef struct errand_completion {
     int32_t sys_errno, signal_number;
     const char *system_call; /* or NULL */
     uint64_t trace_id;
-    uint64_t t_submit_ns, t_start_ns, t_end_ns; /* see errand_times */
+    uint64_t t_submit_ns, t_start_ns, t_end_ns; /* see errand/config.h */
 } errand_completion;
+
+/* errand_completion_fn: a handler hears of each completion once, on the owner's thread,
+ * as the second of those that one is delivered to:
+ *   1. the decoder, if somebody waits and it is not CANCELLED; else it is dropped
+ *   2. the handler: errand_drain's own, or on_completion in a drive and a RUN shutdown
+ *   3. the continuation or task, if one waits: at its turn in a later drive
+ * What none of them took is dropped when the last has returned; the job's state after 2.
+ * Who takes the payload (errand_completion_take) has it alone: errand_completion_read
+ * tells those behind EDECODE.  A handler that looks on should only read.  It may call all
+ * but what answers EBUSY then, and be left by longjmp: errand_runtime_unwound. */
+typedef void errand_completion_fn(void *arg, errand_completion *completion);
 
 /* errand_completion_take: the payload becomes the caller's; give it to
  *   errand_payload_drop.
