@@ -317,7 +317,7 @@ errand__worker_confine(errand__worker *self)
     signals_reset();
     if ((uint32_t)getppid() != self->setup->parent_pid)
         errand__worker_fail(self, ERRAND__SETUP_PARENT, 0, "the host is gone");
-    errand__worker_preload();
+    errand__worker_preload(self);
     self->tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (threads_now(self) > 1)
         errand__worker_fail(self, ERRAND__SETUP_LIBRARY, 0,

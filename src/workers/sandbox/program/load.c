@@ -9,16 +9,34 @@
 #include "program.h"
 
 #include <dlfcn.h>
+#include <ffi.h>
 #include <iconv.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include "foreign/foreign.h"
 
+enum { CLOSURES = 64 };
 static errand__loaded loaded[ERRAND__WIRE_ENTRIES];
 static uint32_t loaded_count;
 
+/* Has libffi make the page for closures, which is written and executed: nothing that is confined
+ * may make one.  It keeps the page for those that follow. */
+static void
+reserve_closures(void)
+{
+    static void *closures[CLOSURES];
+    void *code;
+    for (int i = 0; i < CLOSURES; i++)
+        closures[i] = ffi_closure_alloc(sizeof(ffi_closure), &code);
+    for (int i = 0; i < CLOSURES; i++) {
+        if (closures[i] != NULL)
+            ffi_closure_free(closures[i]);
+    }
+}
+
 void
-errand__worker_preload(void)
+errand__worker_preload(const errand__worker *self)
 {
     /* pthread_exit, backtraces and exceptions need it. */
     (void)dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -26,6 +44,8 @@ errand__worker_preload(void)
     iconv_t tables = iconv_open("UTF-16LE", "UTF-8");
     if (tables != (iconv_t)-1)
         iconv_close(tables);
+    if ((self->setup->promises & ERRAND_PROMISE_CALLBACK) != 0)
+        reserve_closures();
 }
 
 /* Tells the host what is wrong with an entry; the first text stays. */
@@ -36,6 +56,22 @@ refuse(errand__worker *self, uint32_t index, uint8_t state, const char *text)
     if (self->response->entry_text[0] == '\0')
         snprintf(self->response->entry_text, sizeof self->response->entry_text, "%s",
                  text);
+}
+
+/* A function that is called by its signature. */
+static void
+describe(errand__worker *self, uint32_t index, void *address, const char *signature)
+{
+    errand_ffi_error error = {0};
+    errand__callee *callee = errand__callee_create(address, signature, &error);
+    bool closures = (self->setup->promises & ERRAND_PROMISE_CALLBACK) != 0;
+    if (callee != NULL && closures && !errand__callee_ready(callee, &error)) {
+        errand__callee_destroy(callee);
+        callee = NULL;
+    }
+    if (callee == NULL)
+        refuse(self, index, ERRAND__ENTRY_SIGNATURE, error.text);
+    loaded[index].callee = callee;
 }
 
 static void
@@ -67,12 +103,10 @@ load_entry(errand__worker *self, uint32_t index)
         refuse(self, index, ERRAND__ENTRY_NO_SYMBOL, text);
         return;
     }
-    if (signature != NULL) {
-        snprintf(text, sizeof text, "%s: calls by a signature are not built in", symbol);
-        refuse(self, index, ERRAND__ENTRY_SIGNATURE, text);
-        return;
-    }
-    memcpy(&loaded[index].plugin, &address, sizeof address);
+    if (signature == NULL)
+        memcpy(&loaded[index].plugin, &address, sizeof address);
+    else
+        describe(self, index, address, signature);
 }
 
 void

@@ -50,7 +50,7 @@ bool errand__ruleset_enforce(errand__worker *self, int stage, bool all_threads);
 
 /* ---- load.c */
 /* What the C library would open later, when it no longer can. */
-void errand__worker_preload(void);
+void errand__worker_preload(const errand__worker *self);
 void errand__worker_load(errand__worker *self);
 /* How an entry is called: the function of a plug-in, or a description of a foreign one. */
 struct errand__callee;

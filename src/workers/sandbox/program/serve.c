@@ -10,15 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "foreign/foreign.h"
 
 #define LOOK_NS UINT64_C(3600000000000) /* an idle worker looks once an hour */
 
 typedef struct serving { /* one call */
     errand_plugin_call call;
     errand__worker *worker;
-    uint32_t sequence; /* of the CALL */
-    size_t used;       /* bytes of the piece at hand */
-    uint64_t total;    /* of all pieces */
+    errand__reply reply; /* the same for functions with a signature */
+    uint32_t sequence;   /* of the CALL */
+    size_t used;         /* bytes of the piece at hand */
+    uint64_t total;      /* of all pieces */
     char text[sizeof((errand__wire_error *)NULL)->text];
 } serving;
 
@@ -78,6 +80,40 @@ write_bytes(errand_plugin_call *call, const void *bytes, size_t size)
     return true;
 }
 
+static serving *
+of_reply(errand__reply *reply)
+{
+    return (serving *)(void *)((char *)(void *)reply - offsetof(serving, reply));
+}
+
+static bool
+write_reply(errand__reply *reply, const void *bytes, size_t size)
+{
+    return write_bytes(&of_reply(reply)->call, bytes, size);
+}
+
+/* Asks the host; what was written before is handed over first. */
+static bool
+ask_host(errand__reply *reply, const void *question, size_t size, const void **out_answer,
+         size_t *out_size)
+{
+    serving *self = of_reply(reply);
+    errand__worker *worker = self->worker;
+    if (size > worker->response_size)
+        return false;
+    if (self->used > 0)
+        hand_over(self, ERRAND__WIRE_MORE, self->used, ERRAND__WIRE_GO_ON);
+    self->used = 0;
+    memcpy(worker->response_bytes, question, size);
+    hand_over(self, ERRAND__WIRE_CALLBACK, size, ERRAND__WIRE_RETURN);
+    const errand__wire_request *request = worker->request;
+    if (request->return_used > request->return_size)
+        return false;
+    *out_answer = worker->request_bytes + request->return_offset;
+    *out_size = request->return_used;
+    return request->return_used != 0;
+}
+
 static void
 keep_message(errand_plugin_call *call, const char *text)
 {
@@ -108,6 +144,28 @@ answer_error(serving *self, int32_t code, int32_t error)
                                          (uint32_t)size));
 }
 
+static int32_t
+call_function(serving *self, const errand__loaded *entry)
+{
+    const errand__wire_request *request = self->worker->request;
+    const unsigned char *body = self->worker->request_bytes + request->body_offset;
+    bool borrowed = request->input_offset != 0;
+    const unsigned char *input =
+        borrowed ? self->worker->request_bytes + request->input_offset : NULL;
+    if (entry->plugin != NULL) {
+        self->call.input = borrowed ? input : body;
+        self->call.input_size = borrowed ? request->input_size : request->body_used;
+        return entry->plugin(&self->call);
+    }
+    errand_ffi_error error = {0};
+    int32_t code =
+        errand__callee_serve(entry->callee, body, request->body_used, input,
+                             borrowed ? request->input_size : 0, &self->reply, &error);
+    if (code != 0)
+        keep_message(&self->call, error.text);
+    return code;
+}
+
 static void
 answer_call(errand__worker *worker)
 {
@@ -120,17 +178,13 @@ answer_call(errand__worker *worker)
         answer_error(&self, ENOENT, ENOENT);
         return;
     }
-    bool borrowed = request->input_offset != 0;
-    self.call = (errand_plugin_call){
-        .struct_size = sizeof self.call,
-        .input = worker->request_bytes +
-                 (borrowed ? request->input_offset : request->body_offset),
-        .input_size = borrowed ? request->input_size : request->body_used,
-        .write = write_bytes,
-        .message = keep_message,
-        .cancelled = is_cancelled};
+    self.reply = (errand__reply){.write = write_reply, .ask = ask_host};
+    self.call = (errand_plugin_call){.struct_size = sizeof self.call,
+                                     .write = write_bytes,
+                                     .message = keep_message,
+                                     .cancelled = is_cancelled};
     errno = 0;
-    int32_t code = entry->plugin(&self.call);
+    int32_t code = call_function(&self, entry);
     int error = errno;
     if (code != 0) {
         answer_error(&self, code, error);
