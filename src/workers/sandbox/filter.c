@@ -256,6 +256,9 @@ rules_of_sockets(rules *self)
     }
     rule_one(self, denied, "socket", SCMP_A0_32(SCMP_CMP_LT, AF_INET));
     rule_one(self, denied, "socket", SCMP_A0_32(SCMP_CMP_GT, AF_INET6));
+    static const uint32_t others[] = {SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        rule_one(self, denied, "socket", SCMP_A1_32(SCMP_CMP_MASKED_EQ, kind, others[i]));
     /* A send that connects is not seen by the ruleset. */
     struct scmp_arg_cmp plain[] = {SCMP_A3_32(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0),
                                    SCMP_A4(SCMP_CMP_EQ, 0)};

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <linux/filter.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/core.h"
 
 #define DIGITS(x) #x
 #define NUMBER(x) DIGITS(x)
@@ -143,15 +143,6 @@ check_setup(errand__worker *self)
         errand__worker_fail(self, ERRAND__SETUP_WIRE, 0, "the set-up contradicts itself");
 }
 
-static uint32_t
-processors_usable(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1; /* unknown: never spin */
-    return (uint32_t)CPU_COUNT(&set);
-}
-
 static void
 announce(errand__worker *self)
 {
@@ -181,7 +172,7 @@ main(int count, char **words)
     }
     open_files(&worker);
     check_setup(&worker);
-    worker.processors = processors_usable();
+    worker.processors = errand__cpus_allowed();
     errand__report_init(worker.response,
                         worker.setup->on_deny == (uint32_t)ERRAND_DENY_REPORT);
     errand__worker_confine(&worker);
