@@ -9,7 +9,8 @@ ERRAND_BEGIN
 
 /* One function that worker processes may call: found when one starts, called by number. */
 typedef struct errand_entry {
-    const char *library;   /* as for dlopen; NULL = what the worker has already (libc, libm) */
+    const char
+        *library; /* as for dlopen; NULL = what the worker has already (libc, libm) */
     const char *symbol;
     const char *signature; /* of errand/ffi.h; NULL = a plug-in's, see errand/plugin.h */
 } errand_entry;
@@ -24,8 +25,9 @@ typedef struct errand_portable_type {
     size_t (*request_size)(const void *state);
     void (*write_request)(const void *state, unsigned char *out_bytes);
     /* Answers as a body does; codes and messages of its own by errand_job_fail. */
-    int32_t (*read_response)(errand_job *job, void *state, const unsigned char *bytes,
-                             size_t size, errand_payload *out_payload);
+    int32_t (*read_response)(
+        errand_job *job, void *state, const unsigned char *bytes, size_t size,
+        errand_payload *out_payload);
     /* The worker asks its host while the job runs, for example for a callback: writes at
      * most room bytes of an answer and answers their number; 0 = refused: the question breaks
      * the protocol.  NULL = it may not ask. */
