@@ -14,7 +14,7 @@
 #define SPIN_LEAST_US 1
 #define RECENT_US     2000
 
-_Static_assert(ERRAND__WATCH_MAX < ERRAND__FUTEX_MANY, "the bell is one more");
+_Static_assert((int)ERRAND__WATCH_MAX < (int)ERRAND__FUTEX_MANY, "the bell is one more");
 
 /* Has a watched word changed? */
 static bool
