@@ -98,9 +98,10 @@ typedef struct errand__sandbox_slot {
      * Why: a count against storms. */
     atomic_uint wakes;
     /* asks: the job waits for an answer that its owner alone can give.
-     * Writers: whoever has it.  Readers: the watcher.  Order: relaxed.  Pairs: none.
-     * Why: only says that the watcher need not look. */
-    atomic_uint asks;
+     * foreign: not its owner gave the job to it, who may sleep and know nothing of it.
+     * Writers: whoever has it.  Readers: the watcher.  Order: relaxed; phase orders them.
+     * Pairs: none.  Why: they only say whether the watcher need look. */
+    atomic_uint asks, foreign;
     /* deadline_ns: when the job is ended, UINT64_MAX = never.  kill_ns: when, since somebody asked.
      * Writers: whoever has it (both); kill_ns also under the lock, while the job is this slot's.
      * Readers: monitor.  Order: seq_cst, with plan.  Pairs: sandbox-plan.

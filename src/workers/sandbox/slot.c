@@ -161,7 +161,8 @@ errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *ha
 {
     errand__sandbox *pool = slot->pool;
     const errand__sandbox_place *place = slot->lease->impl;
-    unsigned watched = atomic_load_explicit(&place->watched, memory_order_seq_cst);
+    unsigned watched = atomic_load_explicit(&place->watched, memory_order_seq_cst) |
+                       atomic_load_explicit(&slot->foreign, memory_order_relaxed);
 
     atomic_store_explicit(&slot->phase, ERRAND__SLOT_BUSY,
                           memory_order_seq_cst); /* Pairs: slot-phase */
@@ -219,6 +220,7 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
                           hand->only != NULL ? errand__cpu_current() + 1 : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&slot->asks, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->foreign, hand->only == NULL, memory_order_relaxed);
     deadline = job->deadline_ns;
     if (deadline == 0)
         deadline = pool->policy.values.deadline_ns > UINT64_MAX - slot->began_ns
