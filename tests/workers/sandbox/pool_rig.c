@@ -171,9 +171,9 @@ void
 rig_end(rig *self)
 {
     if (self->runtime != NULL)
-        assert_int_equal(errand_runtime_shutdown(&self->runtime,
-                                                 errand_deadline_in(UINT64_C(10000000000)),
-                                                 ERRAND_SHUTDOWN_QUIET, NULL),
+        assert_int_equal(errand_runtime_shutdown(
+                             &self->runtime, errand_deadline_in(UINT64_C(10000000000)),
+                             ERRAND_SHUTDOWN_QUIET, NULL),
                          ERRAND_OK);
     errand_executor_abandon(&self->executor);
 }
@@ -258,7 +258,8 @@ rig_drain(rig *self)
 {
     size_t count;
 
-    assert_int_equal(errand_drain(self->runtime, SIZE_MAX, hear, self, &count), ERRAND_OK);
+    assert_int_equal(errand_drain(self->runtime, SIZE_MAX, hear, self, &count),
+                     ERRAND_OK);
 }
 
 void

@@ -212,9 +212,9 @@ answer_badly(sim_worker *self, const sim_request *head)
         hang(self);
         break;
     case SIM_SEQUENCE:
-        errand__wire_put(self->request, self->response,
-                         errand__wire_answer(sequence + (uint32_t)head->number,
-                                             ERRAND__WIRE_DONE, 0));
+        errand__wire_put(
+            self->request, self->response,
+            errand__wire_answer(sequence + (uint32_t)head->number, ERRAND__WIRE_DONE, 0));
         hang(self);
         break;
     case SIM_TWICE:
@@ -271,8 +271,8 @@ serve_one(sim_worker *self)
         hang(self);
         break;
     case SIM_OBEY:
-        while (!gone(self) && atomic_load_explicit(&self->request->cancelled,
-                                                   memory_order_relaxed) == 0)
+        while (!gone(self) &&
+               atomic_load_explicit(&self->request->cancelled, memory_order_relaxed) == 0)
             nap(100);
         if (!gone(self))
             fail(self, 7, 0);
@@ -385,8 +385,7 @@ start(void *arg, const errand__worker_files *files, int32_t *out_pid, int *out_f
     worker->request = map(files->request_fd, PROT_READ, &worker->request_size);
     worker->response =
         map(files->response_fd, PROT_READ | PROT_WRITE, &worker->response_size);
-    worker->bytes =
-        (unsigned char *)worker->response + worker->request->response_offset;
+    worker->bytes = (unsigned char *)worker->response + worker->request->response_offset;
     worker->fd = eventfd(0, EFD_CLOEXEC);
     worker->pid = 1 + atomic_fetch_add_explicit(&worker_count, 1, memory_order_relaxed) %
                           (sizeof workers / sizeof workers[0]);

@@ -29,8 +29,8 @@ typedef enum sim_act {
     SIM_PIECES,         /* MORE with one byte, for ever */
     SIM_BIG_ERROR,      /* ERROR of more bytes than it has */
     SIM_PEEK,           /* answers one byte: is anything of a job before this one left? */
-    SIM_ASK,            /* asks the host with the bytes behind the head, answers what it says */
-    SIM_SLOW            /* echo after number us */
+    SIM_ASK, /* asks the host with the bytes behind the head, answers what it says */
+    SIM_SLOW /* echo after number us */
 } sim_act;
 
 typedef struct sim_request { /* the head of a request */
@@ -40,11 +40,11 @@ typedef struct sim_request { /* the head of a request */
 
 typedef struct sim { /* the launcher's; zeroed, then set by the test before create */
     /* Set by a test; read by starts. */
-    atomic_int start_error;   /* start answers it */
-    atomic_int setup_status;  /* not 0: not ready, exits with it */
+    atomic_int start_error;  /* start answers it */
+    atomic_int setup_status; /* not 0: not ready, exits with it */
     atomic_bool never_ready;
-    atomic_bool thief;        /* ends are not known */
-    atomic_bool deaf;         /* a kill takes effect when this is false again */
+    atomic_bool thief; /* ends are not known */
+    atomic_bool deaf;  /* a kill takes effect when this is false again */
     /* Counted. */
     atomic_uint starts, kills, reaps;
     atomic_uint living; /* threads */
