@@ -9,7 +9,7 @@ typedef struct hostile_request {
     char name[24];
     int64_t number;       /* of the call; else the probe's own */
     int64_t arguments[6]; /* HOSTILE_... are replaced */
-    char text[64];        /* a path, a message */
+    char text[128];       /* a path, a message */
 } hostile_request;
 enum {
     HOSTILE_SCRATCH = 0x7ead0001, /* an address of zeroed memory */
