@@ -235,7 +235,7 @@ a_command_out_of_place_ends_it(void **state)
 
 /* Sequences go on after the last one without a 0. */
 static void
-sequences_wrap(void **state)
+the_first_sequence_comes_after_the_last(void **state)
 {
     (void)state;
     inside worker;
@@ -396,7 +396,7 @@ main(void)
         cmocka_unit_test(an_order_to_exit_is_obeyed),
         cmocka_unit_test(an_order_to_exit_ends_an_unfinished_result),
         cmocka_unit_test(a_command_out_of_place_ends_it),
-        cmocka_unit_test(sequences_wrap),
+        cmocka_unit_test(the_first_sequence_comes_after_the_last),
         cmocka_unit_test(functions_are_called_by_their_signature),
         cmocka_unit_test(callbacks_are_asked_of_the_host),
         cmocka_unit_test(callbacks_need_their_promise),
