@@ -14,9 +14,8 @@
  *         return 0;
  *     }
  */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "errand/base.h"
+ERRAND_BEGIN
 
 typedef struct errand_plugin_call errand_plugin_call;
 struct errand_plugin_call {
@@ -37,4 +36,5 @@ struct errand_plugin_call {
  * of its own, and what it wrote is dropped: the operation FAILED with that code. */
 typedef int32_t errand_plugin_fn(errand_plugin_call *call);
 
+ERRAND_END
 #endif

@@ -47,21 +47,6 @@ wanted(const errand__worker *self, uint32_t layer)
 }
 
 static void
-signals_reset(void)
-{
-    struct sigaction plain = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < NSIG; number++) {
-        bool noted = number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
-                     number == SIGILL || number == SIGSYS;
-        if (!noted)
-            sigaction(number, &plain, NULL);
-    }
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void
 namespaces(errand__worker *self, uint32_t layers)
 {
     static const struct {
@@ -314,7 +299,6 @@ threads_now(const errand__worker *self)
 void
 errand__worker_confine(errand__worker *self)
 {
-    signals_reset();
     if ((uint32_t)getppid() != self->setup->parent_pid)
         errand__worker_fail(self, ERRAND__SETUP_PARENT, 0, "the host is gone");
     errand__worker_preload(self);

@@ -64,7 +64,7 @@ const errand__loaded *errand__worker_entry(uint32_t index); /* NULL = there is n
 _Noreturn void errand__worker_serve(errand__worker *self);
 
 /* ---- report.c */
-/* Handlers that note faults and denied calls in response, and then let them end the process. */
+/* All signals do what they do by default and none is blocked; then handlers that note faults and denied calls in response, and then let them end the process. */
 void errand__report_init(errand__wire_response *response, bool denied_too);
 
 #endif

@@ -37,11 +37,24 @@ note_denied(int number, siginfo_t *info, void *context)
     _exit(ERRAND__EXIT_DENIED);
 }
 
+/* A host's children inherit what it ignores and blocks. */
+static void
+signals_reset(void)
+{
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &plain, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 void
 errand__report_init(errand__wire_response *response, bool denied_too)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     noted = response;
+    signals_reset();
     stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     sigaltstack(&own, NULL);
     struct sigaction action = {.sa_sigaction = note_fault,
