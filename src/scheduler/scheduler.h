@@ -13,6 +13,8 @@
 #include "errand/task.h"
 #include "errand/tree.h"
 
+#define ERRAND__CYCLE_MAX UINT64_C(3600000000000)
+
 typedef struct errand__scheduler errand__scheduler;
 
 /* ---- timers (timers.c): (deadline, registration) order ------------------------------------ */
@@ -319,7 +321,7 @@ struct errand__scheduler {
     bool real_clock; /* arrival without a test clock: now follows CLOCK_MONOTONIC */
     /* Time.  now is virtual (inline), moved by hand (test clock) or the last reading. */
     uint64_t now;
-    uint64_t cycle; /* D21: 1 ms */
+    uint64_t cycle; /* D21, D32 */
     errand__heap timers;
     uint64_t registrations;
     /* ready: items that the next pass takes; pass: the snapshot that is being run (D3). */
