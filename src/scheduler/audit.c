@@ -11,55 +11,40 @@
  *
  * A step of a task's run has a hash of what was ready beside it: of two runs that differ it tells
  * whether the same set was ready and another task was chosen, or whether somebody was woken that
- * was not in the other. */
-#include "scheduler/scheduler.h"
+ * was not in the other.
+ *
+ * An event is read word by word: it was written so just before, and a wider read, as a copy of the
+ * whole is, would wait until those words are out of the store buffer. */
+#include "scheduler/audit.h"
 
-/* Those who hear of a step get all of it. */
-static void
-tell(const errand__audit *audit, const errand_step *event, const unsigned char *bytes,
-     uint64_t label_hash, uint64_t time_ns, uint64_t chosen)
-{
-    errand_step step = *event;
-
-    step.step = audit->steps;
-    step.time_ns = time_ns;
-    step.chosen = chosen;
-    if (audit->replay != NULL)
-        audit->replay(audit->replay_arg, &step);
-    if (audit->record != NULL)
-        audit->record(audit->record_arg, &step, bytes, label_hash);
-    if (audit->trace != NULL)
-        audit->trace(audit->trace_arg, &step);
-}
-
-/* The caller has just written the event, word by word; it is read in the same way, because a wider
- * read, as a copy of the whole would be, waits until those words are out of the store buffer. */
 void
 errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
                     uint64_t label_hash)
 {
     errand__audit *audit = &scheduler->audit;
     unsigned char bytes[ERRAND__AUDIT_BYTES];
-    uint64_t chosen = audit->chosen;
+    errand__step_frame frame;
+    errand_step step;
 
     if (!errand__audit_listens(audit))
         return;
-    audit->steps++;
-    audit->chosen = 0;
+    frame = errand__step_take(scheduler);
     if (audit->seeded || audit->record != NULL) {
-        errand__word_write(bytes, audit->steps);
-        errand__word_write(bytes + 8, scheduler->now);
-        errand__word_write(bytes + 16, (uint64_t)event->kind << 32 | event->detail);
-        errand__word_write(bytes + 24, event->key);
-        errand__word_write(bytes + 32, event->value);
-        errand__word_write(bytes + 40, label_hash);
-        errand__word_write(bytes + 48, chosen);
-        errand__word_write(bytes + 56, event->context);
-        audit->mix = errand__mix_bytes(audit->mix, bytes, sizeof bytes);
+        errand__step_write(bytes, &frame, event, label_hash);
+        audit->mix = errand__mix_step(audit->mix, bytes);
     }
-    if (__builtin_expect(
-            audit->replay != NULL || audit->record != NULL || audit->trace != NULL, 0))
-        tell(audit, event, bytes, label_hash, scheduler->now, chosen);
+    if (errand__audit_only_folds(audit))
+        return;
+    step = *event;
+    step.step = frame.step;
+    step.time_ns = frame.time_ns;
+    step.chosen = frame.chosen;
+    if (audit->replay != NULL)
+        audit->replay(audit->replay_arg, &step);
+    if (audit->record != NULL)
+        audit->record(audit->record_arg, &step, bytes, label_hash);
+    if (audit->trace != NULL)
+        audit->trace(audit->trace_arg, &step);
 }
 
 void
