@@ -230,7 +230,7 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     slot->call_sequence = errand__wire_sequence_next(slot->sequence);
     errand__slot_ring(slot, ERRAND__WIRE_CALL);
     errand__slot_put_back(slot, hand);
-    errand__monitor_heed(pool, deadline);
+    errand__sandbox_monitor_heed(pool, deadline);
 }
 
 void
@@ -279,5 +279,5 @@ errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent)
     errand__lock_release(&pool->lock);
     errand__lease_let(lease);
     if (intent != ERRAND__INTENT_NONE)
-        errand__monitor_kick(pool);
+        errand__sandbox_monitor_kick(pool);
 }
