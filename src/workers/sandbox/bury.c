@@ -163,9 +163,9 @@ end_job(errand__sandbox_slot *slot, errand__slot_intent intent, uint64_t now)
         reap(slot, &end);
         slot->fd = -1;
         intent = ERRAND__INTENT_RECYCLE;
-        errand__slot_fail(slot, hand, ERRAND__INTENT_NONE, &end);
         count(pool, &pool->counts.crashed);
         errand__sandbox_monitor_crash(pool, now);
+        errand__slot_fail(slot, hand, ERRAND__INTENT_NONE, &end);
     } else {
         errand__slot_fail(slot, hand, intent, NULL);
     }
