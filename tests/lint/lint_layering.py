@@ -11,7 +11,7 @@ BELOW = {
     "registrar": ["core"],
     "inbox": ["registrar", "core"],  # its nodes are parts of records
     "dispatch": ["registrar", "inbox", "core"],
-    "workers": ["dispatch", "core"],
+    "workers": ["dispatch", "foreign", "core"],
     "scheduler": ["inbox", "registrar", "core"],
     "runtime": ["scheduler", "workers", "dispatch", "inbox", "registrar", "recording", "core"],
     "operations": ["core"],
