@@ -224,7 +224,6 @@ errand__worker_enter(errand__worker *worker)
     errand__worker_interruptible(worker);
     errand__ringer_init(&worker->ringer, &pool->waiters);
     worker->hands.ringer = &worker->ringer;
-    worker->hands.memory_max = pool->trouble.config.job_memory_max;
     if (worker->fault != NULL && errand__fault_enter(worker->fault))
         worker->hands.fault = worker->fault;
     pthread_setspecific(worker_key, worker);
