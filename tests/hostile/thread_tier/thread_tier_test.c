@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: what docs/containment.md says of each case is so, also where the host hangs or dies (the
- * promises C1 and C2; O75, O78, C-F9, C-F10).
+/* Goal: what docs/containment.md says of each case is so, also where the host hangs or dies
+ * (O75, O78, C-F9, C-F10).
  * Method: each case in a process of its own with an alarm: a pool that catches runs one body, the host
  * says what it heard, does what may hang, and says that it is back. */
 #include <dlfcn.h>
