@@ -95,7 +95,8 @@ typedef struct play_task {
     errand_handle held, watch;
     errand_select select;
     errand_signal signal;
-    bool selecting; /* it waits for its select */
+    errand_handle members[4]; /* of its select */
+    bool selecting;           /* it waits for it */
     errand_task_id id;
     uint8_t plan[3];
 } play_task;

@@ -40,6 +40,13 @@ play_tree_told(play_task *self, const errand_task_news *news)
         play_fail(p, "task %d heard of winner %zu, and the select says %s, %zu, %d",
                   self->index, news->joined, errand_status_name(status), winner,
                   (int)state);
+    for (size_t i = 0; i < winner && i < 4 && status == ERRAND_OK; i++) {
+        /* It had not ended by itself, or it had won. */
+        if (errand_handle_read(runtime, &self->members[i], &state, NULL) == ERRAND_OK &&
+            state != ERRAND_HANDLE_CLOSED && state != ERRAND_HANDLE_ABORTED)
+            play_fail(p, "task %d: %zu won, and %zu says %d", self->index, winner, i,
+                      (int)state);
+    }
     play_event(p, "select", self->index, (uint64_t)state << 8 | (winner & 0xff));
     if ((self->visits & 1) == 0)
         errand_select_close(runtime, &self->select);
@@ -50,14 +57,14 @@ first_of_several(play_task *self, errand_task *task, unsigned byte)
 {
     play *p = self->play;
     errand_runtime *runtime = p->runtime[self->runtime];
-    errand_handle handles[4];
+    errand_handle *members = self->members;
     errand_status status = ERRAND_OK;
 
     if (self->select.node == 0) {
-        size_t count = pick_handles(p, self->runtime, self->index, byte, handles);
+        size_t count = pick_handles(p, self->runtime, self->index, byte, members);
         if (self->watch.task.task != 0 && byte & 2)
-            handles[count++] = self->watch;
-        status = errand_select_open(runtime, handles, count, &self->select);
+            members[count++] = self->watch;
+        status = errand_select_open(runtime, members, count, &self->select);
         play_event(p, "opens a select", self->index, count);
     }
     if (status != ERRAND_OK)
