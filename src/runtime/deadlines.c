@@ -27,7 +27,8 @@ errand__deadline_set(errand_runtime *runtime, errand__record *record, unsigned s
 void
 errand__deadline_forget(errand_runtime *runtime, errand__record *record)
 {
-    errand__heap_remove(&runtime->deadlines, &record->extra->deadline_entry);
+    if (record->extra->deadline_stage != ERRAND__STAGE_NONE)
+        errand__heap_remove(&runtime->deadlines, &record->extra->deadline_entry);
 }
 
 void

@@ -75,15 +75,17 @@ take(errand_runtime *runtime, errand__turn *turn, int phase)
 static inline bool
 begin_phase(errand_runtime *runtime, int phase)
 {
+    bool taken;
+
     if (phase == PHASE_VISITS)
         errand__pass_begin(&runtime->scheduler);
     if (phase != PHASE_NEWS && phase != PHASE_NEWS_AGAIN)
         return false;
-    errand__interrupt_take(runtime);
+    taken = errand__interrupt_take(runtime);
     errand__collect(runtime);
     if (__builtin_expect(runtime->unhanded, 0))
         errand__replay_news(runtime);
-    return true;
+    return taken || runtime->unhanded;
 }
 
 /* One phase, a constant in each of its copies: most have nothing to do at an instant, and that
@@ -108,13 +110,14 @@ run_phase(errand_runtime *runtime, errand__turn *turn, bool *ended, int phase)
     return true;
 }
 
-/* Goes on with the instant; false: the turn was cut before its end. */
+/* Goes on with the instant; false: the turn was cut before its end.  *ended: it has; in, and out
+ * where true is answered. */
 static bool
-run_instant(errand_runtime *runtime, errand__turn *turn)
+run_instant(errand_runtime *runtime, errand__turn *turn, bool *out_ended)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
     int from = scheduler->turn_source;
-    bool ended = errand__turn_ended(turn);
+    bool ended = *out_ended;
 
     if ((from > PHASE_NEWS || run_phase(runtime, turn, &ended, PHASE_NEWS)) &&
         (from > PHASE_DUES || run_phase(runtime, turn, &ended, PHASE_DUES)) &&
@@ -124,6 +127,7 @@ run_instant(errand_runtime *runtime, errand__turn *turn)
         run_phase(runtime, turn, &ended, PHASE_NEWS_AGAIN)) {
         scheduler->turn_source = PHASE_NEWS;
         scheduler->turn_over = true;
+        *out_ended = ended;
         return true;
     }
     return false;
@@ -162,9 +166,9 @@ move_on(errand_runtime *runtime, errand__turn *turn)
 /* A run goes on in the same turn: nobody could do anything in between, and there is nothing that
  * only the begin or the end of a turn does. */
 static bool
-goes_on(const errand_runtime *runtime, const errand__turn *turn)
+goes_on(const errand_runtime *runtime, const errand__turn *turn, bool ended)
 {
-    return turn->stop != NULL && !errand__turn_ended(turn) && !runtime->external &&
+    return turn->stop != NULL && !ended && !runtime->external &&
            runtime->follow_first == 0 && runtime->later == 0 && !runtime->fd_wanted;
 }
 
@@ -172,15 +176,17 @@ void
 errand__turn_seeded(errand_runtime *runtime, errand__turn *turn)
 {
     uint32_t before = turn->items;
+    bool ended = errand__turn_ended(turn);
 
     for (;;) {
         if (runtime->scheduler.turn_over && !move_on(runtime, turn))
             return;
+        ended |= turn->over; /* a step of the move was not in the log */
         turn->registration = runtime->scheduler.registrations;
-        if (!run_instant(runtime, turn))
+        if (!run_instant(runtime, turn, &ended))
             return;
         if (turn->items != before || turn->moved) {
-            if (!goes_on(runtime, turn))
+            if (!goes_on(runtime, turn, ended))
                 return;
             before = turn->items;
             turn->moved = false;

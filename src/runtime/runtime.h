@@ -510,11 +510,13 @@ bool errand__take_timer(errand_runtime *runtime, errand__turn *turn);
 bool errand__take_visit(errand_runtime *runtime, errand__turn *turn);
 bool errand__take_cleanup(errand_runtime *runtime, errand__turn *turn);
 void errand__interrupt_heed(errand_runtime *runtime);
-static inline void
+static inline bool
 errand__interrupt_take(errand_runtime *runtime)
 {
-    if (atomic_load_explicit(&runtime->block->interrupted, memory_order_relaxed) != 0)
-        errand__interrupt_heed(runtime);
+    if (atomic_load_explicit(&runtime->block->interrupted, memory_order_relaxed) == 0)
+        return false;
+    errand__interrupt_heed(runtime);
+    return true;
 }
 uint64_t
 errand__timer_next(const errand_runtime *runtime); /* operations' deadlines too */

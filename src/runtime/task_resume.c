@@ -32,7 +32,7 @@ errand_task_await(errand_task *task, errand_lease *lease, const errand_spec *spe
                        "lease and spec are needed");
     ERRAND_REQUIRE_ARG(lease->runtime == runtime, ERRAND_EFOREIGN,
                        "the lease is another runtime's");
-    if (errand__spec_check(spec, &text) != ERRAND_OK)
+    if (!errand__spec_is_plain(spec) && errand__spec_check(spec, &text) != ERRAND_OK)
         return errand__misuse(ERRAND_EINVAL, __func__, text);
     resume = errand__resume_take(runtime);
     if (resume == NULL)

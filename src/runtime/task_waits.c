@@ -16,7 +16,7 @@ errand__task_enter_wait(const errand_task *task, const char *function,
     if (task == NULL)
         return errand__misuse(ERRAND_EINVAL, function, "the task is NULL");
     *out_runtime = task->scheduler->context;
-    status = errand__runtime_check(*out_runtime, function);
+    status = errand__runtime_enter(*out_runtime, function);
     if (status == ERRAND_OK)
         status = errand__task_may_wait(task, &text);
     return text == NULL ? status : errand__misuse(status, function, text);
@@ -31,7 +31,7 @@ errand__task_enter_own(const errand_task *task, const char *function,
     if (task == NULL)
         return errand__misuse(ERRAND_EINVAL, function, "the task is NULL");
     *out_runtime = task->scheduler->context;
-    status = errand__runtime_check(*out_runtime, function);
+    status = errand__runtime_enter(*out_runtime, function);
     if (status != ERRAND_OK)
         return status;
     if (task->scheduler->running != task)
