@@ -299,7 +299,7 @@ ended_inside(void *arg)
 
     errand__frame_unwind(&worker->hands.frame);
     if (worker->hands.job != NULL) {
-        errand__trouble_panic(pool);
+        errand__trouble_panic(worker);
         errand__hands_panicked(&worker->hands, "thread exit: the body ended its thread; "
                                                "return from it instead");
         errand__worker_account(worker);

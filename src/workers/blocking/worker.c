@@ -197,7 +197,7 @@ errand__worker_main(void *arg)
         return NULL;
     }
     if (ERRAND__CATCH(&worker->hands.frame)) {
-        errand__trouble_panic(worker->pool);
+        errand__trouble_panic(worker);
         errand__hands_panicked(&worker->hands, worker->hands.frame.message);
         errand__worker_account(worker);
     }
