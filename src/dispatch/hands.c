@@ -173,7 +173,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         errand__settle_here(record, job->cell);
         return;
     }
-    errand__settle(job->block, record, job->cell, &hands->putter);
+    errand__settle(job->block, record, job->cell,
+                   hands->owners ? &errand__owner_putter : &hands->putter);
 }
 
 static void
@@ -248,6 +249,43 @@ errand__hands_panicked(errand__hands *hands, const char *message)
         job->finished = true;
     errand_job_message(job, "%s", message);
     finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
+}
+
+/* ---- bodies in other processes ------------------------------------------------------------- */
+
+void
+errand__hands_away(errand__hands *hands, errand_job *job, errand__block *block,
+                   errand__record *record, uint32_t generation, errand__cell *cell)
+{
+    job->is_async = true; /* its memory is its own, not an arena's */
+    job->finished = false;
+    begin(job, hands, block, record, generation, cell);
+    hands->job = NULL;
+}
+
+void
+errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell)
+{
+    job->hands = hands;
+    job->cell = cell;
+    hands->job = job;
+}
+
+void
+errand__hands_put_down(errand__hands *hands)
+{
+    hands->job = NULL;
+}
+
+void
+errand__hands_back(errand_job *job, errand_outcome outcome, errand_code code,
+                   int32_t answer)
+{
+    job->finished = true;
+    if (outcome == ERRAND_COMPLETED || code == ERRAND_CODE_JOB)
+        finish_answer(job, answer);
+    else
+        finish(job, outcome, code, answer);
 }
 
 /* ---- async -------------------------------------------------------------------------------- */
