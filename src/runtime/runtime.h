@@ -81,6 +81,8 @@ struct errand_runtime {
     uint64_t key, submissions; /* of what is submitted outside tasks */
     /* News taken from the inbox and not yet delivered, in order: a chain of tagged links. */
     uintptr_t pending, pending_last;
+    uintptr_t asked, asked_last; /* seeded: by jobs that are not due yet; see asked.c */
+    bool asked_over;
     uintptr_t follow_first, follow_last; /* follow-ups that found no room yet */
     /* The clock of submissions: one reading per drain and millisecond, then the cycle counter. */
     uint64_t clock_ns, clock_cycles, clock_submit;
@@ -309,6 +311,13 @@ errand__collect(errand_runtime *runtime)
     if (!errand__inbox_empty(runtime->block))
         errand__collect_some(runtime);
 }
+/* Commands of jobs: see asked.c.  aside: kept for the due of its job; false: it is none.  sift: the same
+ * with a chain; answers the rest.  run: what a job asked; true if there was something.  release: all
+ * of it becomes news, from now on. */
+bool errand__asked_aside(errand_runtime *runtime, uintptr_t link);
+uintptr_t errand__asked_sift(errand_runtime *runtime, uintptr_t first, uintptr_t *last);
+bool errand__asked_run(errand_runtime *runtime, const errand__record *record);
+void errand__asked_release(errand_runtime *runtime);
 /* Takes the next item of pending: a completion is routed, given to fn and dropped; a command runs.
  * Answers what it was. */
 typedef enum errand__item {
