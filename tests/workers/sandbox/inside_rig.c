@@ -324,7 +324,8 @@ inside_refuse_call(void *refusal)
 {
     const inside_refusal *what = refusal;
     scmp_filter_ctx context = seccomp_init(SCMP_ACT_ALLOW);
-    struct scmp_arg_cmp argument = SCMP_CMP(what->argument, SCMP_CMP_EQ, what->equals);
+    struct scmp_arg_cmp argument = {
+        .arg = what->argument, .op = SCMP_CMP_EQ, .datum_a = what->equals};
     int added = seccomp_rule_add_array(context, SCMP_ACT_ERRNO((uint32_t)what->error),
                                        seccomp_syscall_resolve_name(what->call),
                                        what->equals != 0, &argument);
