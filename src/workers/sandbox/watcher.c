@@ -30,8 +30,7 @@ errand__watcher_wake(errand__sandbox *pool)
 static bool
 is_watched(errand__sandbox_slot *slot, bool all)
 {
-    bool watched =
-        all || atomic_load_explicit(&slot->foreign, memory_order_relaxed) != 0;
+    bool watched = all || atomic_load_explicit(&slot->foreign, memory_order_relaxed) != 0;
 
     if (!watched) {
         errand__lock_acquire(&slot->pool->lock);
