@@ -273,6 +273,7 @@ errand__posted_apply(errand_runtime *runtime, errand__record *record, bool asked
         if (errand__inputs(runtime))
             errand__foreign_mark(runtime, ERRAND__FOREIGN_WORK, key);
         errand__token_set(record);
+        nudge(lease_of(runtime, record), record);
         errand__deadline_set(runtime, record, ERRAND__STAGE_BOUND,
                              runtime->config.grace_ns);
     }

@@ -227,7 +227,8 @@ is_checkpoint(const uint64_t *words, size_t count)
     if (words[WORD_MAGIC] != MAGIC || words[WORD_VERSION] != VERSION ||
         words[WORD_LATENCIES] > LATENCIES_MAX ||
         count != WORDS + 2 * words[WORD_LATENCIES] + 1 ||
-        words[count - 1] != hash_of(words, count - 1) || words[WORD_CYCLE] == 0)
+        words[count - 1] != hash_of(words, count - 1) || words[WORD_CYCLE] == 0 ||
+        words[WORD_CYCLE] > ERRAND__CYCLE_MAX)
         return false;
     for (size_t i = WORDS; i < count - 1; i += 2)
         if (words[i] == 0 || words[i] > UINT32_MAX || words[i + 1] == 0 ||
@@ -296,6 +297,8 @@ errand__checkpoint_configure(errand_runtime_config *config, errand_choices *out_
         config->deadline_ns = words[WORD_DEADLINE];
     if (config->grace_ns == 0)
         config->grace_ns = words[WORD_GRACE];
+    if (config->cycle_ns == 0)
+        config->cycle_ns = words[WORD_CYCLE];
     if (config->watchdog_ns == 0)
         config->watchdog_ns = words[WORD_WATCHDOG];
     fill(&config->operations_max, words[WORD_OPERATIONS_MAX]);
@@ -325,7 +328,6 @@ errand__checkpoint_apply(errand_runtime *runtime)
         if (status != ERRAND_OK)
             return status;
     }
-    scheduler->cycle = words[WORD_CYCLE];
     scheduler->audit.mix = words[WORD_MIX];
     scheduler->audit.steps = words[WORD_STEPS];
     scheduler->audit.chosen = words[WORD_CHOSEN];

@@ -76,13 +76,15 @@ entry_end(errand_runtime *runtime, errand__cleanup *entry)
         errand__leak_count(runtime, errand__spec_drop(&spec));
 }
 
-/* Seeded orders: it had begun in virtual time only, and the end of the run came first. */
+/* Seeded orders: it had begun in virtual time only, and the end of the run came first.  (In
+ * arrival order one that ends as cancelled and has an entry was pending, and dropped so.) */
 static bool
-never_ran(const errand__record *record)
+never_ran(const errand_runtime *runtime, const errand__record *record)
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
 
-    return ((control >> ERRAND__OUTCOME_SHIFT) & 0xff) == ERRAND_CANCELLED;
+    return errand__seeded(runtime) &&
+           ((control >> ERRAND__OUTCOME_SHIFT) & 0xff) == ERRAND_CANCELLED;
 }
 
 bool
@@ -99,7 +101,7 @@ errand__cleanup_completed(errand_runtime *runtime, errand__record *record)
         return true;
     }
     /* It ended by itself, or never began and left nothing: its hook goes as any other. */
-    if (!entry->asked || never_ran(record)) {
+    if (!entry->asked || never_ran(runtime, record)) {
         record->hook = entry->hook;
         entry->hook = NULL;
         entry_end(runtime, entry);

@@ -24,7 +24,10 @@ fill_failure(errand_runtime *runtime, errand__record *record,
 
     runtime->hand_failure = failure;
     if (is_fixed(record)) {
-        completion->message = errand_code_text(completion->code);
+        completion->message =
+            completion->code == ERRAND_CODE_CANCELLED
+                ? "cancelled while it ran: what its body made of it does not count"
+                : errand_code_text(completion->code);
         return;
     }
     completion->job_code = record->job_code;

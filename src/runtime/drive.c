@@ -45,20 +45,23 @@ void
 errand__turn_init(errand__turn *turn, const errand_budget *budget)
 {
     static const errand_budget standard = {.items = ITEMS_DEFAULT};
-    static const errand__turn blank = {.until = UINT64_MAX};
 
     if (budget == NULL)
         budget = &standard;
-    *turn = blank; /* copied: compilers clear this much by a slow instruction */
-    turn->unlimited = budget->items == 0;
     turn->items = limit_of(budget->items);
     turn->completions = limit_of(budget->completions);
     turn->timers = limit_of(budget->timers);
     turn->visits = limit_of(budget->visits);
     turn->cleanups = limit_of(budget->cleanups);
     turn->commands = limit_of(budget->commands);
+    turn->unlimited = budget->items == 0;
+    turn->taken = turn->passed = turn->collected = turn->moved = turn->over = false;
     turn->wall_end =
         budget->wall_ns == 0 ? 0 : errand__time_add(errand__clock_now(), budget->wall_ns);
+    turn->until = UINT64_MAX;
+    turn->registration = turn->stop_number = 0;
+    turn->stop = NULL;
+    turn->done = (errand_turn){.completions = 0};
 }
 
 errand_status

@@ -9,6 +9,7 @@
  *
  * Time moves here and nowhere else. */
 #include "runtime/runtime.h"
+#include "scheduler/audit.h"
 
 static void put_back(errand_runtime *runtime, errand__record *record);
 
@@ -25,6 +26,7 @@ void
 errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task *task)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
+    const char *name;
     uint64_t key;
 
     if (task == NULL)
@@ -34,17 +36,18 @@ errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task
     if (record->extra->domain != NULL)
         errand__domain_enter(runtime, record);
     errand__order_draw(scheduler, record->extra, key, record->kind);
-    record->extra->label_hash = errand__label_hash(errand__record_name(record));
-    errand__audit_event(scheduler,
-                        &(errand_step){
-                            .kind = ERRAND_STEP_SUBMIT,
-                            .detail = record->kind,
-                            .key = key,
-                            .value = record->extra->due,
-                            .context = task == NULL ? 0 : task->key,
-                            .label = errand__record_name(record),
-                        },
-                        record->extra->label_hash);
+    name = errand__record_name(record);
+    record->extra->label_hash = errand__label_hash(name);
+    errand__audit_fold(scheduler,
+                       &(errand_step){
+                           .kind = ERRAND_STEP_SUBMIT,
+                           .detail = record->kind,
+                           .key = key,
+                           .value = record->extra->due,
+                           .context = task == NULL ? 0 : task->key,
+                           .label = name,
+                       },
+                       record->extra->label_hash);
 }
 
 void
@@ -55,7 +58,8 @@ errand__order_move(errand_runtime *runtime, uint64_t to)
     if (to <= scheduler->now)
         return;
     scheduler->now = to;
-    errand__audit_step(scheduler, ERRAND_STEP_TIME, 0, 0, to, NULL);
+    errand__audit_fold(scheduler, &(errand_step){.kind = ERRAND_STEP_TIME, .value = to},
+                       0);
     if (scheduler->begins.count != 0)
         errand__paced_begin(runtime);
 }

@@ -5,6 +5,7 @@
  * for its type: bytes as they lie in memory may hold padding and addresses, which would make
  * equal runs differ (D151). */
 #include "runtime/runtime.h"
+#include "scheduler/audit.h"
 
 errand_status
 errand_order_latency(errand_runtime *runtime, uint32_t kind, uint64_t estimate_ns)
@@ -183,14 +184,14 @@ errand__completion_audit(errand_runtime *runtime, errand__record *record)
         errand__record_completion(runtime, record, digest, &image);
         image.flags = flags;
     }
-    errand__audit_event(&runtime->scheduler,
-                        &(errand_step){
-                            .kind = ERRAND_STEP_COMPLETION,
-                            .detail = (uint32_t)completion->outcome,
-                            .key = errand__record_key(runtime, record),
-                            .value = value,
-                            .label = completion->operation,
-                        },
-                        seeded ? record->extra->label_hash
-                               : errand__label_hash(completion->operation));
+    errand__audit_fold(&runtime->scheduler,
+                       &(errand_step){
+                           .kind = ERRAND_STEP_COMPLETION,
+                           .detail = (uint32_t)completion->outcome,
+                           .key = errand__record_key(runtime, record),
+                           .value = value,
+                           .label = completion->operation,
+                       },
+                       seeded ? record->extra->label_hash
+                              : errand__label_hash(completion->operation));
 }

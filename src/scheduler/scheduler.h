@@ -13,6 +13,8 @@
 #include "errand/task.h"
 #include "errand/tree.h"
 
+#define ERRAND__CYCLE_MAX UINT64_C(3600000000000)
+
 typedef struct errand__scheduler errand__scheduler;
 
 /* ---- timers (timers.c): (deadline, registration) order ------------------------------------ */
@@ -118,7 +120,6 @@ void errand__policy_readied(errand__scheduler *scheduler, errand__ready *ready);
 errand__ready *errand__policy_pick(errand__scheduler *scheduler);
 
 /* ---- audit (audit.c) ----------------------------------------------------------------------------- */
-#define ERRAND__AUDIT_BYTES 64 /* of a step, as it is hashed */
 typedef struct errand__audit {
     bool seeded;
     uint64_t mix, steps;
@@ -141,6 +142,13 @@ errand__audit_listens(const errand__audit *audit)
 {
     return audit->seeded || audit->trace != NULL || audit->record != NULL ||
            audit->replay != NULL;
+}
+/* The common case: nobody hears of a step, the digest takes it in. */
+static inline bool
+errand__audit_only_folds(const errand__audit *audit)
+{
+    return audit->seeded && ((uintptr_t)audit->trace | (uintptr_t)audit->record |
+                             (uintptr_t)audit->replay) == 0;
 }
 /* One step: folded into the digest in seeded orders, handed to trace and recorder in all. */
 void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
@@ -319,7 +327,7 @@ struct errand__scheduler {
     bool real_clock; /* arrival without a test clock: now follows CLOCK_MONOTONIC */
     /* Time.  now is virtual (inline), moved by hand (test clock) or the last reading. */
     uint64_t now;
-    uint64_t cycle; /* D21: 1 ms */
+    uint64_t cycle; /* D21, D32 */
     errand__heap timers;
     uint64_t registrations;
     /* ready: items that the next pass takes; pass: the snapshot that is being run (D3). */

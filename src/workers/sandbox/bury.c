@@ -87,7 +87,7 @@ become_ready(errand__sandbox_slot *slot)
     errand__list_append(&pool->idle, &slot->idle);
     errand__slot_move(slot, ERRAND__SLOT_IDLE);
     errand__lock_release(&pool->lock);
-    errand__monitor_tell(pool);
+    errand__sandbox_monitor_tell(pool);
 }
 
 static void
@@ -104,7 +104,7 @@ tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
         errand_status status = errand__verdict_start(slot, &end, text, sizeof text);
         bury(slot);
         if (!closing)
-            errand__monitor_start_failed(pool, status, text, now);
+            errand__sandbox_monitor_start_failed(pool, status, text, now);
         return;
     }
     if (closing) {
@@ -138,7 +138,7 @@ tend_idle(errand__sandbox_slot *slot, uint64_t now, bool closing)
         pool->tick = true;
     } else if (slot->died) {
         slot->intent = ERRAND__INTENT_NONE;
-        errand__monitor_crash(pool, now);
+        errand__sandbox_monitor_crash(pool, now);
     } else {
         slot->intent = ERRAND__INTENT_CLOSE;
     }
@@ -163,9 +163,9 @@ end_job(errand__sandbox_slot *slot, errand__slot_intent intent, uint64_t now)
         reap(slot, &end);
         slot->fd = -1;
         intent = ERRAND__INTENT_RECYCLE;
-        errand__slot_fail(slot, hand, ERRAND__INTENT_NONE, &end);
         count(pool, &pool->counts.crashed);
-        errand__monitor_crash(pool, now);
+        errand__sandbox_monitor_crash(pool, now);
+        errand__slot_fail(slot, hand, ERRAND__INTENT_NONE, &end);
     } else {
         errand__slot_fail(slot, hand, intent, NULL);
     }
@@ -216,7 +216,7 @@ tend_dying(errand__sandbox_slot *slot, uint64_t now)
                 pool->counts.protocol_breaches++;
             errand__lock_release(&pool->lock);
             if (slot->intent == ERRAND__INTENT_PROTOCOL)
-                errand__monitor_crash(pool, now);
+                errand__sandbox_monitor_crash(pool, now);
         }
         kill_worker(slot);
         return;
@@ -227,7 +227,7 @@ tend_dying(errand__sandbox_slot *slot, uint64_t now)
 }
 
 void
-errand__monitor_tend(errand__sandbox_slot *slot, uint64_t now)
+errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now)
 {
     bool closing = atomic_load_explicit(&slot->pool->closing, memory_order_relaxed);
 

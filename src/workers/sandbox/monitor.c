@@ -23,19 +23,19 @@
 static _Thread_local const errand__sandbox *own;
 
 bool
-errand__monitor_is_here(const errand__sandbox *pool)
+errand__sandbox_monitor_is_here(const errand__sandbox *pool)
 {
     return own == pool;
 }
 
 void
-errand__monitor_enter(const errand__sandbox *pool)
+errand__sandbox_monitor_enter(const errand__sandbox *pool)
 {
     own = pool;
 }
 
 void
-errand__monitor_kick(errand__sandbox *pool)
+errand__sandbox_monitor_kick(errand__sandbox *pool)
 {
     const uint64_t one = 1;
     int saved = errno;
@@ -48,17 +48,17 @@ errand__monitor_kick(errand__sandbox *pool)
 }
 
 void
-errand__monitor_heed(errand__sandbox *pool, uint64_t moment)
+errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment)
 {
     if (moment <
         atomic_load_explicit(&pool->plan, memory_order_seq_cst)) /* Pairs: sandbox-plan */
-        errand__monitor_kick(pool);
+        errand__sandbox_monitor_kick(pool);
 }
 
 /* ---- the breaker ------------------------------------------------------------------------------------- */
 
 void
-errand__monitor_crash(errand__sandbox *pool, uint64_t now)
+errand__sandbox_monitor_crash(errand__sandbox *pool, uint64_t now)
 {
     uint64_t before = pool->crashes[pool->crash_at];
 
@@ -73,24 +73,24 @@ errand__monitor_crash(errand__sandbox *pool, uint64_t now)
 }
 
 void
-errand__monitor_start_failed(errand__sandbox *pool, errand_status status,
-                             const char *text, uint64_t now)
+errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status,
+                                     const char *text, uint64_t now)
 {
     errand__lock_acquire(&pool->lock);
     pool->counts.refused_starts++;
     pool->start_status = status;
     errand__text_format(pool->counts.text, sizeof pool->counts.text, "%s", text);
     errand__lock_release(&pool->lock);
-    errand__monitor_crash(pool, now);
+    errand__sandbox_monitor_crash(pool, now);
     pool->backoff_ns = pool->backoff_ns == 0 ? BACKOFF_MIN : pool->backoff_ns * 2;
     if (pool->backoff_ns > BACKOFF_MAX)
         pool->backoff_ns = BACKOFF_MAX;
     pool->retry_ns = now + pool->backoff_ns;
-    errand__monitor_tell(pool);
+    errand__sandbox_monitor_tell(pool);
 }
 
 void
-errand__monitor_tell(errand__sandbox *pool)
+errand__sandbox_monitor_tell(errand__sandbox *pool)
 {
     atomic_fetch_add_explicit(&pool->news, 1,
                               memory_order_seq_cst); /* Pairs: sandbox-bell */
@@ -134,7 +134,7 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
         errand__slot_clear(slot);
         errand__text_format(text, sizeof text, "a worker could not be started: %s: %s",
                             what, strerror(error));
-        errand__monitor_start_failed(pool, ERRAND_ESYSTEM, text, now);
+        errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text, now);
         return;
     }
     slot->started_ns = now;
@@ -359,7 +359,7 @@ run_monitor(void *arg)
 
         pool->tick = false;
         for (uint32_t i = 0; i < pool->workers_max; i++)
-            errand__monitor_tend(&pool->slots[i], now);
+            errand__sandbox_monitor_tend(&pool->slots[i], now);
         if (closing && all_gone(pool))
             break;
         if (!closing) {
@@ -381,7 +381,7 @@ run_monitor(void *arg)
 }
 
 errand_status
-errand__monitor_start(errand__sandbox *pool)
+errand__sandbox_monitor_start(errand__sandbox *pool)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = KICK};
 

@@ -238,12 +238,12 @@ static void
 sandbox_destroy(errand_executor *executor)
 {
     errand__sandbox *pool = errand__sandbox_of(executor);
-    bool here = errand__monitor_is_here(pool);
+    bool here = errand__sandbox_monitor_is_here(pool);
 
     pool->orphan = here;
     atomic_store_explicit(&pool->closing, true,
                           memory_order_release); /* Pairs: sandbox-closing */
-    errand__monitor_kick(pool);
+    errand__sandbox_monitor_kick(pool);
     if (here)
         return;
     pthread_join(pool->monitor, NULL);
@@ -430,7 +430,7 @@ errand__sandbox_make(const errand_sandbox_config *config, errand__launcher *laun
     errand__executor_init(&pool->base, &sandbox_ops);
     status = fill_pool(pool, config, out_text, size);
     if (status == ERRAND_OK)
-        status = errand__monitor_start(pool);
+        status = errand__sandbox_monitor_start(pool);
     if (status != ERRAND_OK) {
         errand__sandbox_free(pool);
         return status;

@@ -185,7 +185,7 @@ errand__idle_take_locked(errand__sandbox *pool, uint32_t entry)
         }
         slot->intent = ERRAND__INTENT_PROTOCOL;
         errand__slot_move(slot, ERRAND__SLOT_DYING);
-        errand__monitor_kick(pool);
+        errand__sandbox_monitor_kick(pool);
     }
     return NULL;
 }

@@ -393,19 +393,19 @@ void errand__outcome_enter(errand__sandbox_place *place);
 void errand__outcome_leave(errand__sandbox_place *place);
 
 /* monitor.c */
-errand_status errand__monitor_start(errand__sandbox *pool);
-void errand__monitor_kick(errand__sandbox *pool);
+errand_status errand__sandbox_monitor_start(errand__sandbox *pool);
+void errand__sandbox_monitor_kick(errand__sandbox *pool);
 /* Kicks it if it would sleep beyond moment. */
-void errand__monitor_heed(errand__sandbox *pool, uint64_t moment);
+void errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment);
 /* Is this one of the pool's own threads?  enter: it is from now on; NULL: not any more. */
-bool errand__monitor_is_here(const errand__sandbox *pool);
-void errand__monitor_enter(const errand__sandbox *pool);
-void errand__monitor_crash(errand__sandbox *pool, uint64_t now);
-void errand__monitor_start_failed(errand__sandbox *pool, errand_status status,
-                                  const char *text, uint64_t now);
-void errand__monitor_tell(errand__sandbox *pool); /* create waits for it */
+bool errand__sandbox_monitor_is_here(const errand__sandbox *pool);
+void errand__sandbox_monitor_enter(const errand__sandbox *pool);
+void errand__sandbox_monitor_crash(errand__sandbox *pool, uint64_t now);
+void errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status,
+                                          const char *text, uint64_t now);
+void errand__sandbox_monitor_tell(errand__sandbox *pool); /* create waits for it */
 /* bury.c */
-void errand__monitor_tend(errand__sandbox_slot *slot, uint64_t now);
+void errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now);
 
 /* watcher.c */
 void errand__watcher_wake(errand__sandbox *pool);

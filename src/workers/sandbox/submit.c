@@ -96,7 +96,7 @@ wait_for_worker(errand__sandbox_place *place, errand__sandbox_job *job,
     errand__sandbox_pump(pool, &place->hand); /* one may be free by now */
     if (atomic_load_explicit(&pool->waiting, memory_order_seq_cst) == 0)
         return;
-    errand__monitor_kick(pool);
+    errand__sandbox_monitor_kick(pool);
     errand__watcher_wake(pool);
 }
 
@@ -189,7 +189,7 @@ set_kill(errand__sandbox_place *place, const errand__record *record, uint32_t ge
     }
     errand__lock_release(&pool->lock);
     if (found)
-        errand__monitor_heed(pool, moment);
+        errand__sandbox_monitor_heed(pool, moment);
     return found;
 }
 

@@ -23,7 +23,7 @@ errand__watcher_wake(errand__sandbox *pool)
         errand__futex_wake(&pool->bell, 1);
     else if (atomic_compare_exchange_strong_explicit(
                  &pool->watching, &none, 1, memory_order_seq_cst, memory_order_seq_cst))
-        errand__monitor_kick(pool);
+        errand__sandbox_monitor_kick(pool);
 }
 
 /* Does somebody count on this thread for the slot's job? */
@@ -140,7 +140,7 @@ look_around(errand__sandbox *pool, const watched *seen)
         if (seen->slots[i] != NULL)
             errand__slot_look(seen->slots[i], &pool->watcher_hand);
         else if (atomic_load_explicit(seen->words[i].word, memory_order_relaxed) != 0)
-            errand__monitor_kick(pool); /* it is ready, or failed */
+            errand__sandbox_monitor_kick(pool); /* it is ready, or failed */
     }
 }
 
@@ -150,7 +150,7 @@ run_watcher(void *arg)
     errand__sandbox *pool = arg;
     watched seen;
 
-    errand__monitor_enter(pool);
+    errand__sandbox_monitor_enter(pool);
     pthread_setname_np(pthread_self(), "errand-watcher");
     for (;;) {
         unsigned bell = atomic_load_explicit(
