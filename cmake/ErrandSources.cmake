@@ -17,6 +17,11 @@ pkg_check_modules(ERRAND_FFI IMPORTED_TARGET libffi)
 if(NOT ERRAND_FFI_FOUND)
     message(FATAL_ERROR "libffi not found: install libffi-dev")
 endif()
+# libseccomp writes the filters of sandboxes (src/workers/sandbox/filter.c), in the same way.
+pkg_check_modules(ERRAND_SECCOMP IMPORTED_TARGET libseccomp)
+if(NOT ERRAND_SECCOMP_FOUND)
+    message(FATAL_ERROR "libseccomp not found: install libseccomp-dev")
+endif()
 
 function(errand_describe_sources target)
     target_include_directories(${target} PRIVATE
@@ -25,7 +30,7 @@ function(errand_describe_sources target)
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE=)
     # xxhash is used as a header only (XXH_INLINE_ALL); nothing links it.
     target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}"
-        ${ERRAND_FFI_INCLUDE_DIRS})
+        ${ERRAND_FFI_INCLUDE_DIRS} ${ERRAND_SECCOMP_INCLUDE_DIRS})
     target_link_libraries(${target} PRIVATE
         $<BUILD_INTERFACE:errand_warnings> $<BUILD_INTERFACE:errand_sanitize>)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -43,7 +48,7 @@ function(errand_describe_library target)
     target_link_libraries(${target} PUBLIC Threads::Threads
         $<BUILD_INTERFACE:errand_sanitize>)
     # A static library names it for whoever links that: see errandConfig.cmake and errand.pc.
-    target_link_libraries(${target} PRIVATE PkgConfig::ERRAND_FFI)
+    target_link_libraries(${target} PRIVATE PkgConfig::ERRAND_FFI PkgConfig::ERRAND_SECCOMP)
 endfunction()
 
 add_library(errand_objects OBJECT)

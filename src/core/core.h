@@ -109,6 +109,18 @@ void errand__lock_none_held(void);
  * False only when the timeout passed. */
 bool errand__futex_wait(atomic_uint *word, unsigned expected, uint64_t timeout_ns);
 void errand__futex_wake(atomic_uint *word, int threads);
+/* futex.c: sleep while each word is as expected; shared: another process may change it.  Answers
+ * which word's wake it was, or -1: the timeout, a signal, or a word had changed before.
+ * has_many: false where the kernel has no such call; then wait_many may not be used. */
+enum { ERRAND__FUTEX_MANY = 128 };
+typedef struct errand__futex_word {
+    atomic_uint *word; /* no atomic of its own: see whose it is */
+    unsigned expected;
+    bool shared;
+} errand__futex_word;
+bool errand__futex_has_many(void);
+int errand__futex_wait_many(const errand__futex_word *words, unsigned count,
+                            uint64_t timeout_ns);
 
 /* ---- clock (clock.c) ------------------------------------------------------------------ */
 uint64_t errand__clock_now(void);    /* CLOCK_MONOTONIC, ns */

@@ -143,9 +143,26 @@ errand__inbox_empty(const errand__block *block) /* owner */
     return block->own == 0 && atomic_load_explicit(&block->head, memory_order_acquire) <=
                                   ERRAND__INBOX_SPECIAL; /* Pairs: inbox-put */
 }
+/* What a parked consumer waits for beside the list: words that other processes write. */
+#define ERRAND__WATCH_NS UINT64_C(100000000) /* no sleep on such words is longer */
+enum { ERRAND__WATCH_MAX = 127 };
+typedef struct errand__watched {
+    atomic_uint *word; /* it wakes when this is not as expected */
+    unsigned expected;
+    atomic_uint *sleepers; /* how many sleep on it: whoever writes it wakes them */
+    atomic_uint *wakes;    /* stepped at each wake that came from there */
+} errand__watched;
+typedef struct errand__watch {
+    unsigned count;
+    bool spins; /* one of them may be written soon, by another processor */
+    errand__watched words[ERRAND__WATCH_MAX];
+} errand__watch;
+/* One sleeper less, unless there is none. */
+void errand__sleepers_leave(atomic_uint *sleepers);
 /* park: sleep until something is put or rung, or the timeout passed.  Returns at once if anything
- * is there.  Spins first if that paid lately and a processor is free; then dozes; then sleeps. */
-void errand__inbox_park(errand__block *block, uint64_t timeout_ns);
+ * is there.  Spins first if that paid lately and a processor is free; then dozes; then sleeps.
+ * watch: NULL = nothing; returns too when such a word changes, and after WATCH_NS. */
+void errand__inbox_park(errand__block *block, uint64_t timeout_ns, errand__watch *watch);
 /* Arms the descriptor if the list is empty; reads it empty.  Owner. */
 void errand__inbox_arm(errand__block *block);
 /* Makes the descriptor readable: something is buffered that is not in the list.  Owner. */

@@ -39,7 +39,10 @@ errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
 {
     uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
     uint64_t length = length_ns;
+    errand__watch watched, *watch = errand__answers_watch(runtime, &watched);
 
+    if (watch != NULL && length > ERRAND__WATCH_NS)
+        length = ERRAND__WATCH_NS;
     runtime->block->crowded = false;
     for (uint32_t i = 0; i < count; i++) {
         errand_lease *lease = runtime->leases[i];
@@ -53,7 +56,9 @@ errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
         if (again < length)
             length = again;
     }
-    errand__inbox_park(runtime->block, length);
+    errand__inbox_park(runtime->block, length, watch);
+    if (runtime->collectors != 0)
+        errand__answers_collect(runtime);
     return length < length_ns;
 }
 
@@ -78,6 +83,8 @@ errand__park(errand_runtime *runtime, uint64_t deadline_ns)
 
     if (errand__paced(runtime))
         errand__collect(runtime); /* what is not due stays aside */
+    else if (runtime->collectors != 0)
+        errand__answers_collect(runtime);
     if (buffered(runtime))
         return;
     if (errand__seeded(runtime)) {
@@ -138,6 +145,8 @@ errand_runtime_wake_fd(errand_runtime *runtime, int *out_fd)
         return status;
     if (!runtime->fd_wanted) {
         runtime->fd_wanted = true;
+        if (runtime->collectors != 0) /* others put from now on */
+            errand__answers_collect(runtime);
         errand__fd_update(runtime);
     }
     *out_fd = runtime->block->wake_fd;
@@ -173,6 +182,8 @@ wait_room(errand_runtime *runtime, errand_lease *lease, uint64_t deadline_ns)
             return replay_wait(runtime);
         if (errand__paced(runtime))
             errand__collect(runtime);
+        else if (runtime->collectors != 0)
+            errand__answers_collect(runtime);
         if (lease->owed < lease->owed_max || buffered(runtime)) {
             errand__fd_news(runtime);
             return ERRAND_OK;

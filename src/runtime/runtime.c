@@ -285,6 +285,8 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
     runtime->leases[count] = lease;
     atomic_store_explicit(&runtime->lease_count, count + 1,
                           memory_order_release); /* Pairs: lease-count */
+    if (executor->ops->collect != NULL)
+        runtime->collectors++;
     *out_lease = lease;
     return ERRAND_OK;
 }

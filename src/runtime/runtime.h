@@ -112,6 +112,7 @@ struct errand_runtime {
      * Order: release, acquire.  Pairs: cell-count.  Why: see accounts.c. */
     _Atomic uint64_t resumed, late, reaped, stale, leaked, held;
     errand__cell own;   /* settled by the owner on no lease's behalf */
+    uint32_t collectors; /* open leases whose executor has an ops->collect */
     uint64_t given_key; /* of the operation that is being started; 0 = see order_queue */
     bool
         interrupted; /* seeded: what is with its executor goes by real state from here on */
@@ -296,11 +297,17 @@ void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 /* ---- drain.c --------------------------------------------------------------------------------------------- */
 /* Takes an operation's completion out of what has come and was not told; false: it is not there. */
 bool errand__pending_take(errand_runtime *runtime, errand__record *record);
+/* answers.c: jobs that run in other processes.  collect: has executors put the ends that are there.
+ * watch: adds what else the owner has to wait for; NULL = nothing. */
+void errand__answers_collect(errand_runtime *runtime);
+errand__watch *errand__answers_watch(errand_runtime *runtime, errand__watch *watch);
 /* Moves what is in the inbox behind pending. */
 void errand__collect_some(errand_runtime *runtime);
 static inline void
 errand__collect(errand_runtime *runtime)
 {
+    if (__builtin_expect(runtime->collectors != 0, 0))
+        errand__answers_collect(runtime);
     if (!errand__inbox_empty(runtime->block))
         errand__collect_some(runtime);
 }

@@ -97,10 +97,15 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
                     lease); /* woken async jobs of a manual executor */
         }
         errand__flush_all(runtime);
-        if (errand__inbox_empty(runtime->block))
-            errand__inbox_park(runtime->block, deadline_ns - now < UINT64_C(10000000)
-                                                   ? deadline_ns - now
-                                                   : UINT64_C(10000000));
+        if (errand__inbox_empty(runtime->block)) {
+            errand__watch watched, *watch = errand__answers_watch(runtime, &watched);
+
+            errand__inbox_park(runtime->block,
+                               deadline_ns - now < UINT64_C(10000000)
+                                   ? deadline_ns - now
+                                   : UINT64_C(10000000),
+                               watch);
+        }
     }
     if (only == NULL)
         take_news(runtime, mode);
@@ -112,6 +117,8 @@ lease_end(errand_lease *lease, uint64_t deadline_ns)
     if (lease->closed)
         return;
     lease->closed = true;
+    if (lease->executor->ops->collect != NULL)
+        ((errand_runtime *)lease->runtime)->collectors--;
     lease->executor->ops->detach(lease, deadline_ns);
 }
 

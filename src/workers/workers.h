@@ -63,6 +63,7 @@ struct errand__executor_ops {
     const char *name;
     bool
         is_hosts; /* reserve and submit are the host's code, which may call anything back */
+    bool ready_each; /* ready is asked for each operation, not once per lane and priority */
     uint32_t (*cells)(
         errand_executor *executor); /* how many a lease needs beyond the owner's */
     /* Sets lease->impl.  Owner. */
@@ -113,6 +114,12 @@ struct errand__executor_ops {
     /* Are as many workers awake as there are processors?  Then a runtime that parks does not spin:
      * it would keep one of them from its work.  Owner.  NULL = never. */
     bool (*crowded)(const errand_lease *lease);
+    /* Jobs that run in other processes: puts the ends of those of this lease whose answers are there.
+     * Owner, often: cheap where nothing is out.  NULL = others put all ends. */
+    void (*collect)(errand_lease *lease);
+    /* The owner is about to wait: adds the words that say of such an answer.  What is not added is
+     * put by somebody else.  Owner.  NULL if collect is. */
+    void (*watch)(errand_lease *lease, errand__watch *watch);
 };
 void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
 void errand__executor_hold(errand_executor *executor);
