@@ -13,7 +13,7 @@
 /* What errand.ffi.open was asked for. */
 typedef struct errand__lua_isolation {
     bool process;
-    errand_policy policy;
+    errand_sandbox_policy policy;
     errand_sandbox_config sandbox;
     uint64_t
         deadline_ns; /* of each call; 0 = none in threads, the policy's in processes */

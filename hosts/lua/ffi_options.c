@@ -87,7 +87,7 @@ read_count(lua_State *L, const char *field, lua_Integer most)
 
 /* paths = {["/etc"] = "r", ["/tmp/out"] = "rw"}, kept in the table at `kept`. */
 static void
-read_paths(lua_State *L, int kept, errand_policy *policy)
+read_paths(lua_State *L, int kept, errand_sandbox_policy *policy)
 {
     int paths = lua_gettop(L);
     size_t count = 0;
@@ -117,7 +117,7 @@ read_paths(lua_State *L, int kept, errand_policy *policy)
 }
 
 static void
-read_ports(lua_State *L, int kept, errand_policy *policy)
+read_ports(lua_State *L, int kept, errand_sandbox_policy *policy)
 {
     int ports = lua_gettop(L);
 
@@ -139,7 +139,7 @@ static bool
 read_sandbox(lua_State *L, const char *field, int kept, errand__lua_isolation *out)
 {
     static const lua_Integer gib = 1 << 30;
-    errand_policy *policy = &out->policy;
+    errand_sandbox_policy *policy = &out->policy;
 
     if (strcmp(field, "promise") == 0)
         policy->promises = read_words(L, field, promise_words);
@@ -187,7 +187,7 @@ errand__lua_ffi_options(lua_State *L, int index, int keeper,
     const char *first = NULL; /* of the sandbox's fields */
 
     memset(out_isolation, 0, sizeof *out_isolation);
-    out_isolation->policy.struct_size = sizeof(errand_policy);
+    out_isolation->policy.struct_size = sizeof(errand_sandbox_policy);
     out_isolation->sandbox.struct_size = sizeof(errand_sandbox_config);
     if (lua_isnoneornil(L, index))
         return;

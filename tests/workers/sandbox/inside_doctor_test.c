@@ -61,7 +61,7 @@ facts_are_those_that_a_worker_achieves(void **state)
     (void)state;
     heard told = {0};
     assert_int_equal(errand_doctor(hear, &told), ERRAND_OK);
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.want_layers = ERRAND_LAYER_NO_NEW_PRIVS | ERRAND_LAYER_SECCOMP |
                          ERRAND_LAYER_LANDLOCK | ERRAND_LAYER_RLIMITS |
                          ERRAND_LAYER_UID_DROP | ERRAND_LAYER_USER_NS |

@@ -80,7 +80,7 @@ try_once(inside *worker, const trial *now)
 }
 
 static void
-try_all(const trial *trials, size_t count, const errand_policy *policy)
+try_all(const trial *trials, size_t count, const errand_sandbox_policy *policy)
 {
     inside worker;
     bool alive = false;
@@ -319,7 +319,7 @@ static void
 a_denied_call_is_named_where_that_is_asked(void **state)
 {
     (void)state;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.on_deny = ERRAND_DENY_REPORT;
     for (size_t i = 0; i < sizeof deadly_calls / sizeof deadly_calls[0]; i++) {
         trial now = deadly_calls[i];
@@ -387,7 +387,7 @@ static void
 memory_is_bounded_and_refused_politely(void **state)
 {
     (void)state;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.memory_bytes = UINT64_C(64) << 20;
     inside worker;
     inside_start_ready(
@@ -408,7 +408,7 @@ static void
 processor_time_is_bounded(void **state)
 {
     (void)state;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.cpu_seconds = 1;
     static const trial trials[] = {{PROBE("burn", 0), DIES, SIGXCPU},
                                    {PROBE("burn", 1), DIES, SIGKILL},

@@ -27,10 +27,10 @@ enum { NOBODY = 65534, PATIENCE_S = 20, TICK_MS = 2 };
 static const errand_entry hostile_entry = {.library = ERRAND_TEST_HOSTILE,
                                            .symbol = "probe"};
 
-errand_policy
+errand_sandbox_policy
 inside_policy(uint32_t promises)
 {
-    return (errand_policy){.struct_size = sizeof(errand_policy),
+    return (errand_sandbox_policy){.struct_size = sizeof(errand_sandbox_policy),
                            .promises = promises,
                            .entries = &hostile_entry,
                            .entry_count = 1};
@@ -130,7 +130,7 @@ void
 inside_start(inside *self, const inside_start_how *how)
 {
     errand__policy policy;
-    errand_policy usual = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy usual = inside_policy(ERRAND_PROMISE_PURE);
     char text[256] = "";
     errand_status status = errand__policy_create(how->policy ? how->policy : &usual,
                                                  &policy, text, sizeof text);
@@ -347,7 +347,7 @@ void
 inside_need_layer(uint32_t layer)
 {
     inside worker;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.want_layers = ERRAND_LAYER_NO_NEW_PRIVS | ERRAND_LAYER_SECCOMP |
                          ERRAND_LAYER_RLIMITS | ERRAND_LAYER_UID_DROP | layer;
     inside_start(&worker, &(inside_start_how){.policy = &policy});

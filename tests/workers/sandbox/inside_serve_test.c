@@ -24,10 +24,10 @@ static const errand_entry entries[] = {
     [BAD] = {NULL, "labs", "i64(union)"},
 };
 
-static errand_policy
+static errand_sandbox_policy
 policy_of(uint32_t promises)
 {
-    return (errand_policy){.struct_size = sizeof(errand_policy),
+    return (errand_sandbox_policy){.struct_size = sizeof(errand_sandbox_policy),
                            .promises = promises,
                            .entries = entries,
                            .entry_count = sizeof entries / sizeof entries[0]};
@@ -36,7 +36,7 @@ policy_of(uint32_t promises)
 static void
 start(inside *worker, uint32_t promises, size_t response_bytes, size_t body_bytes)
 {
-    errand_policy policy = policy_of(promises);
+    errand_sandbox_policy policy = policy_of(promises);
     inside_start_ready(worker, &(inside_start_how){.policy = &policy,
                                                    .response_bytes = response_bytes,
                                                    .body_bytes = body_bytes});

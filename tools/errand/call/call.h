@@ -5,12 +5,13 @@
 #include "program.h"
 #include "errand/executor.h"
 #include "errand/ffi.h"
+#include "errand/operations.h"
 #include "errand/sandbox.h"
 
 /* What the command line of errand call says. */
 typedef struct errand__call_options {
     bool process, json;
-    errand_policy policy;
+    errand_sandbox_policy policy;
     errand_sandbox_config sandbox;
     errand_sandbox_path paths[16];
     uint16_t ports[16];

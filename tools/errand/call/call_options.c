@@ -186,7 +186,7 @@ errand__call_options_read(int argc, char **argv, errand__call_options *out_optio
 
     memset(out_options, 0, sizeof *out_options);
     out_options->process = true;
-    out_options->policy.struct_size = sizeof(errand_policy);
+    out_options->policy.struct_size = sizeof(errand_sandbox_policy);
     out_options->sandbox.struct_size = sizeof(errand_sandbox_config);
     optind = 1;
     opterr = 0;
