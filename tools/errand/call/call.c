@@ -14,20 +14,34 @@ typedef struct called {
     errand_ffi_function *function;
 } called;
 
+/* Room that was made and not used is told, not shown. */
+static void
+print_output(const errand_ffi_output *output)
+{
+    size_t size = output->size;
+
+    printf("argument %u: ", (unsigned)output->argument);
+    if (output->bytes == NULL) {
+        fputs("null\n", stdout);
+        return;
+    }
+    while (size > 0 && output->bytes[size - 1] == 0)
+        size--;
+    if (output->size - size < 2)
+        size = output->size;
+    errand__call_bytes_print(stdout, output->bytes, size);
+    if (size < output->size)
+        printf(" and %zu zero bytes", output->size - size);
+    fputc('\n', stdout);
+}
+
 static void
 print_result(const errand_ffi_result *result)
 {
     errand__call_values_print(stdout, &result->value);
     fputc('\n', stdout);
-    for (uint32_t i = 0; i < result->output_count; i++) {
-        printf("argument %u: ", (unsigned)result->outputs[i].argument);
-        if (result->outputs[i].bytes == NULL)
-            fputs("null", stdout);
-        else
-            errand__call_bytes_print(stdout, result->outputs[i].bytes,
-                                     result->outputs[i].size);
-        fputc('\n', stdout);
-    }
+    for (uint32_t i = 0; i < result->output_count; i++)
+        print_output(&result->outputs[i]);
     if (result->sys_errno != 0)
         printf("errno: %d (%s)\n", (int)result->sys_errno, strerror(result->sys_errno));
 }
@@ -48,6 +62,8 @@ print_failure(const errand_completion *completion)
         return;
     if (outcome.denied_call >= 0)
         fprintf(stderr, "  its number: %d\n", (int)outcome.denied_call);
+    else if (completion->code == ERRAND_CODE_POLICY)
+        fputs("  --report-denied names the call; --promise permits more\n", stderr);
     if (outcome.address != 0)
         fprintf(stderr, "  address: 0x%llx\n", (unsigned long long)outcome.address);
     if (outcome.memory_hint)
@@ -79,7 +95,7 @@ static char *
 full_signature(const errand__call_options *options)
 {
     const char *at = options->signature;
-    size_t size = strlen(at) + strlen(options->symbol) + 3;
+    size_t size = strlen(at) + strlen(options->symbol) + 3, result;
     char *text = malloc(size);
     int braces = 0;
 
@@ -87,9 +103,12 @@ full_signature(const errand__call_options *options)
         braces += (*at == '{') - (*at == '}');
         at++;
     }
+    result = (size_t)(at - options->signature);
+    while (result > 0 && options->signature[result - 1] == ' ')
+        result--;
     if (text != NULL)
-        snprintf(text, size, "%.*s %s%s", (int)(at - options->signature),
-                 options->signature, options->symbol, at);
+        snprintf(text, size, "%.*s %s%s", (int)result, options->signature,
+                 options->symbol, at);
     return text;
 }
 
