@@ -544,5 +544,5 @@ void errand__tasks_abort_all(errand_runtime *runtime);
 size_t errand__tasks_live(const errand_runtime *runtime);
 void errand__tasks_fini(errand_runtime *runtime);
 bool errand__tasks_trace(errand_runtime *runtime, errand_visitor *visitor);
-#include "runtime/inputs.h"
+#include "runtime/replay/inputs.h"
 #endif
