@@ -361,7 +361,7 @@ struct errand__scheduler {
     errand__heap begins; /* paced: by (begin, tie, key); errand__extra.begin_entry */
     errand__latency *latencies; /* by kind */
     size_t latency_count, latency_room;
-    /* The drive's cursor (runtime/drive.c): which source a turn goes on with, and how many items it
+    /* The drive's cursor (runtime/turns/drive.c): which source a turn goes on with, and how many items it
      * may still take there. */
     int turn_source;
     uint32_t turn_left;

@@ -6,7 +6,7 @@
  * from the log's next step before it makes the same step again.  So no place needs a name of its own:
  * the run that asks for something else than the log has is found at once, by the comparison of the
  * step (replay.c). */
-#include "runtime/replay.h"
+#include "runtime/replay/replay.h"
 
 errand_status
 errand__input_refusal(const errand_runtime *runtime)

@@ -7,7 +7,7 @@
  * operation ended is: by its key.  A step that only the program makes cannot stand here: it should
  * have come, and did not. */
 #include <string.h>
-#include "runtime/replay.h"
+#include "runtime/replay/replay.h"
 
 /* The search goes on where the last one ended: operations mostly end in the order of their slots. */
 static errand__record *

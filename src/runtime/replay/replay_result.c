@@ -7,7 +7,7 @@
  * it as cancelled.  Bytes of a log are not trusted: a codec's decode looks at them, as everybody
  * does who reads a log. */
 #include <string.h>
-#include "runtime/replay.h"
+#include "runtime/replay/replay.h"
 
 static const errand__digesters *
 codec_of(const errand_runtime *runtime, const char *name)

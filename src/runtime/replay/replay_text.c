@@ -5,7 +5,7 @@
  * the log has and the run has not keeps its number. */
 #include <stdio.h>
 #include <string.h>
-#include "runtime/replay.h"
+#include "runtime/replay/replay.h"
 
 enum { PATH_MAX_LABELS = 8 };
 

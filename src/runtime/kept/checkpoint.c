@@ -9,7 +9,7 @@
  * is what the keys of later roots, submissions and passes count from, so that a recovered run draws
  * other numbers than the run before (D85). */
 #include <string.h>
-#include "runtime/checkpoint.h"
+#include "runtime/kept/checkpoint.h"
 
 #define MAGIC         UINT64_C(0x31746e6970646e65) /* "endpint1" */
 #define VERSION       UINT64_C(1)

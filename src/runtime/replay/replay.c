@@ -11,7 +11,7 @@
  * of a step is compared in seeded orders only; in arrival order it is taken over from the log. */
 #include <errno.h>
 #include <string.h>
-#include "runtime/replay.h"
+#include "runtime/replay/replay.h"
 
 static void
 say(char *out, size_t size, const char *text)
