@@ -77,9 +77,9 @@ typedef struct errand_sandbox_policy {
 
 typedef struct errand_sandbox_config {
     uint32_t struct_size;
-    uint32_t workers_min;        /* kept ready; 0 = 1 */
-    uint32_t workers_max;        /* 0 = processors; at most 256 */
-    uint32_t flags;              /* none yet; must be 0 */
+    uint32_t workers_min;                /* kept ready; 0 = 1 */
+    uint32_t workers_max;                /* 0 = processors; at most 256 */
+    uint32_t flags;                      /* none yet; must be 0 */
     const errand_sandbox_policy *policy; /* copied; NULL = PURE with all defaults */
     const char *worker_path; /* of errand-worker; NULL = beside the library's libexec */
     uint32_t

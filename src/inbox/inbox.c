@@ -37,7 +37,6 @@
 #define HINT_SHIFT 16
 #endif
 
-
 uintptr_t *
 errand__node_next(uintptr_t link)
 {

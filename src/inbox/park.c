@@ -64,9 +64,9 @@ errand__sleepers_leave(atomic_uint *sleepers)
     unsigned count = atomic_load_explicit(sleepers, memory_order_relaxed);
 
     /* The file behind it may be a new one: then it is 0 already. */
-    while (count != 0 && !atomic_compare_exchange_weak_explicit(
-                             sleepers, &count, count - 1, memory_order_seq_cst,
-                             memory_order_relaxed)) {
+    while (count != 0 &&
+           !atomic_compare_exchange_weak_explicit(
+               sleepers, &count, count - 1, memory_order_seq_cst, memory_order_relaxed)) {
     }
 }
 

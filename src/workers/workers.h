@@ -63,7 +63,8 @@ struct errand__executor_ops {
     const char *name;
     bool
         is_hosts; /* reserve and submit are the host's code, which may call anything back */
-    bool ready_each; /* ready is asked for each operation, not once per lane and priority */
+    bool
+        ready_each; /* ready is asked for each operation, not once per lane and priority */
     uint32_t (*cells)(
         errand_executor *executor); /* how many a lease needs beyond the owner's */
     /* Sets lease->impl.  Owner. */

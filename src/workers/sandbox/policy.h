@@ -7,7 +7,8 @@
 #include "workers/sandbox/wire.h"
 
 typedef struct errand__policy {
-    errand_sandbox_policy values; /* no field is 0 that has a default; points into block */
+    errand_sandbox_policy
+        values; /* no field is 0 that has a default; points into block */
     errand__filter filters[2];
     void *block;
     size_t block_size;

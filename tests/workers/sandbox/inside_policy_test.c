@@ -28,7 +28,7 @@ typedef struct bad {
 } bad;
 #define POLICY(...)                                                                      \
     {                                                                                    \
-        .struct_size = sizeof(errand_sandbox_policy), __VA_ARGS__                                \
+        .struct_size = sizeof(errand_sandbox_policy), __VA_ARGS__                        \
     }
 static const bad bads[] = {
     {"struct_size", {.struct_size = 8}},

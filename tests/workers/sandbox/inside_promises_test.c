@@ -83,8 +83,8 @@ try_in(const errand_sandbox_policy *policy, const hostile_request *request)
 
 /* error 0: the result is not negative. */
 static void
-expect(const errand_sandbox_policy *policy, const char *name, int64_t number, const char *text,
-       int error)
+expect(const errand_sandbox_policy *policy, const char *name, int64_t number,
+       const char *text, int error)
 {
     hostile_request request = {.number = number};
     strcpy(request.name, name);
@@ -100,8 +100,8 @@ expect(const errand_sandbox_policy *policy, const char *name, int64_t number, co
 }
 
 static void
-expect_call(const errand_sandbox_policy *policy, int64_t number, int64_t a, int64_t b, int64_t c,
-            int64_t d, const char *text, int error)
+expect_call(const errand_sandbox_policy *policy, int64_t number, int64_t a, int64_t b,
+            int64_t c, int64_t d, const char *text, int error)
 {
     hostile_request request = {
         .name = "call", .number = number, .arguments = {a, b, c, d}};

@@ -34,9 +34,9 @@ errand_sandbox_policy
 inside_policy(uint32_t promises)
 {
     return (errand_sandbox_policy){.struct_size = sizeof(errand_sandbox_policy),
-                           .promises = promises,
-                           .entries = &hostile_entry,
-                           .entry_count = 1};
+                                   .promises = promises,
+                                   .entries = &hostile_entry,
+                                   .entry_count = 1};
 }
 
 static int

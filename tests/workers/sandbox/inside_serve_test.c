@@ -28,9 +28,9 @@ static errand_sandbox_policy
 policy_of(uint32_t promises)
 {
     return (errand_sandbox_policy){.struct_size = sizeof(errand_sandbox_policy),
-                           .promises = promises,
-                           .entries = entries,
-                           .entry_count = sizeof entries / sizeof entries[0]};
+                                   .promises = promises,
+                                   .entries = entries,
+                                   .entry_count = sizeof entries / sizeof entries[0]};
 }
 
 static void
