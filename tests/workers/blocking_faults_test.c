@@ -364,6 +364,59 @@ memory_of_a_crashed_job_is_given_back_only_where_that_is_safe(void **state)
     rig_fini(&rig);
 }
 
+static int32_t
+give_bytes(errand_job *job, void *state, errand_payload *out_payload)
+{
+    void *bytes = errand_payload_alloc(job, 5000, out_payload);
+
+    (void)state;
+    if (bytes == NULL)
+        return 1;
+    use_memory(job);
+    memset(bytes, 0x5a, 5000);
+    return 0;
+}
+
+static void
+take_bytes(void *arg, errand_completion *completion)
+{
+    *(errand_payload *)arg = errand_completion_take(completion);
+}
+
+static void
+payload_of_an_earlier_job_outlives_a_crash(void **state)
+{
+    /* O77 */
+    static const errand_job_type type = {
+        .struct_size = sizeof type, .name = "give", .run = give_bytes};
+    rig_job clean = {.fn = use_and_fault};
+    errand_spec spec = ERRAND_SPEC_INIT;
+    errand_payload payload = {.data = NULL};
+    size_t count = 0;
+    pool_rig rig;
+
+    (void)state;
+    need_catching();
+    begin(&rig, 1, NULL);
+    spec.kind = 1;
+    spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
+    spec.held_job = &type;
+    assert_int_equal(errand_start(rig.lease, &spec, NULL, NULL), ERRAND_OK);
+    while (count == 0) {
+        assert_int_equal(errand_park(rig.runtime, UINT64_MAX), ERRAND_OK);
+        assert_int_equal(errand_drain(rig.runtime, 1, take_bytes, &payload, &count),
+                         ERRAND_OK);
+    }
+    rig.heard = 1;
+    rig_start(&rig, &clean); /* the arena is emptied as a whole */
+    rig_await(&rig, 2);
+    rig_fini(&rig);
+    assert_int_equal(payload.size, 5000);
+    for (size_t i = 0; i < payload.size; i++)
+        assert_int_equal(((unsigned char *)payload.data)[i], 0x5a);
+    errand_payload_drop(&payload);
+}
+
 static void
 take_too_much(rig_job *self, errand_job *job)
 {
@@ -556,6 +609,7 @@ main(void)
         cmocka_unit_test(after_a_suspect_fault_only_a_host_that_says_so_goes_on),
         cmocka_unit_test(host_is_told_of_each_taint),
         cmocka_unit_test(memory_of_a_crashed_job_is_given_back_only_where_that_is_safe),
+        cmocka_unit_test(payload_of_an_earlier_job_outlives_a_crash),
         cmocka_unit_test(memory_of_a_job_has_a_bound_where_the_host_set_one),
         cmocka_unit_test(crashed_threads_leave_nothing_behind),
         cmocka_unit_test(every_job_of_a_crowd_that_faults_is_told_once),
