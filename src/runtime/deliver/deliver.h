@@ -84,8 +84,6 @@ errand__item errand__deliver_next(errand_runtime *runtime, errand_completion_fn 
 void errand__hand_finish(errand_runtime *runtime);
 /* The body of a held operation came back and its completion was drained: the rest is dropped. */
 void errand__held_finish(errand_runtime *runtime, errand__record *record);
-/* Submits the follow-ups that find room, in call order (O54). */
-void errand__follows_run(errand_runtime *runtime);
 /* Keeps the wake descriptor's promise at the end of a drain or turn (fd_wanted). */
 void errand__fd_update(errand_runtime *runtime);
 /* The same for what became buffered outside of them: by a call, a park or an unwind. */
@@ -95,6 +93,16 @@ void errand__park_news(errand_runtime *runtime);
 /* One completion, of a record that is not in the chain any more. */
 void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
+
+/* ---- follows.c ---- */
+/* What the operation in hand handed on: for the next run, or dropped: how far a body came that was
+ * stopped early shows in nothing. */
+void errand__follows_take(errand_runtime *runtime, errand__record *record);
+void errand__follows_drop(errand_runtime *runtime, errand__record *record);
+/* Submits those that find room, in call order (O54). */
+void errand__follows_run(errand_runtime *runtime);
+/* At the end those that found none are dropped. */
+void errand__follows_fini(errand_runtime *runtime);
 
 /* ---- park.c ---- */
 uint64_t errand__next_deadline(const errand_runtime *runtime);
