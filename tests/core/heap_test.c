@@ -28,12 +28,18 @@ compare(const errand__heap_entry *a, const errand__heap_entry *b)
 static void
 assert_positions(const errand__heap *heap)
 {
-    for (size_t i = 1; i <= heap->count; i++) {
-        assert_int_equal(heap->slots[i].entry->position, i);
-        if (i > 1)
-            assert_true(compare(heap->slots[(i + 2) / 4].entry, heap->slots[i].entry) <=
-                        0);
+    size_t count = 0, place = 0;
+    assert_true((errand__heap_first(heap) == NULL) == (heap->count == 0));
+    for (size_t i = 2; i < 2 * heap->room; i++) {
+        const errand__heap_entry *entry = heap->slots[i].entry;
+        const errand__heap_entry *winner = heap->slots[i / 2].entry;
+        assert_true(winner == entry || winner == heap->slots[i ^ 1].entry);
+        if (entry != NULL)
+            assert_true(winner != NULL && compare(winner, entry) <= 0);
     }
+    for (const errand__heap_entry *entry; (entry = errand__heap_walk(heap, &place));)
+        count += heap->slots[heap->room + entry->position - 1].entry == entry;
+    assert_int_equal(count, heap->count);
 }
 
 /* O72: the order is that of the words, the first one foremost. */
