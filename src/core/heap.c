@@ -104,14 +104,6 @@ before_equals(const errand__heap_entry *a, const errand__heap_entry *b)
     return a->last < b->last;
 }
 
-static inline bool
-before(const errand__heap_slot *a, const errand__heap_slot *b)
-{
-    if (__builtin_expect(a->major == b->major, 0))
-        return before_equals(a->entry, b->entry);
-    return a->major < b->major;
-}
-
 /* By bytes from the first, so that none has to be multiplied at each level. */
 static inline errand__heap_slot *
 slot_at(errand__heap_slot *slots, size_t at)
