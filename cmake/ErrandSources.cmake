@@ -9,13 +9,23 @@ if(NOT ERRAND_XXHASH_INCLUDE)
     message(FATAL_ERROR "xxhash.h not found: install libxxhash-dev")
 endif()
 
+# libffi calls what was described at run time (src/foreign).  Nobody who uses the library sees it.
+if(NOT PKG_CONFIG_FOUND)
+    message(FATAL_ERROR "pkg-config not found: install pkgconf")
+endif()
+pkg_check_modules(ERRAND_FFI IMPORTED_TARGET libffi)
+if(NOT ERRAND_FFI_FOUND)
+    message(FATAL_ERROR "libffi not found: install libffi-dev")
+endif()
+
 function(errand_describe_sources target)
     target_include_directories(${target} PRIVATE
         "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
     # _GNU_SOURCE is given here to every file and defined in none.
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE=)
     # xxhash is used as a header only (XXH_INLINE_ALL); nothing links it.
-    target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}")
+    target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}"
+        ${ERRAND_FFI_INCLUDE_DIRS})
     target_link_libraries(${target} PRIVATE
         $<BUILD_INTERFACE:errand_warnings> $<BUILD_INTERFACE:errand_sanitize>)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -32,6 +42,8 @@ function(errand_describe_library target)
         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     target_link_libraries(${target} PUBLIC Threads::Threads
         $<BUILD_INTERFACE:errand_sanitize>)
+    # A static library names it for whoever links that: see errandConfig.cmake and errand.pc.
+    target_link_libraries(${target} PRIVATE PkgConfig::ERRAND_FFI)
 endfunction()
 
 add_library(errand_objects OBJECT)

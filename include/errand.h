@@ -114,6 +114,7 @@ typedef struct errand_job_type {
     errand_body_fn *start;     /* async: constructs; NULL = nothing to construct */
     errand_body_fn *poll;      /* async: ERRAND_PENDING, or as a body */
     void (*drop)(void *state); /* [owner], after the completion's handler; once, always */
+    const struct errand_portable_type *held_portable; /* errand/portable.h; NULL = none */
 } errand_job_type;
 
 /* Hooks of an interruptible resource, all [owner].  cancel: at most once for life; reap:

@@ -287,6 +287,8 @@ struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 void errand__waker_renew(struct errand_waker **take_waker);
 
 /* ---- prepare and bind ----------------------------------------------------------------------------- */
+/* What errand_job_type was before held_portable: hosts that were compiled then are served still. */
+enum { ERRAND__JOB_TYPE_FIRST = offsetof(errand_job_type, held_portable) };
 /* Every rule of errand_prepare's documentation; OK or EINVAL with text. */
 errand_status errand__spec_check(const errand_spec *spec, const char **out_text);
 static inline bool

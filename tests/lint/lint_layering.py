@@ -15,6 +15,7 @@ BELOW = {
     "scheduler": ["inbox", "registrar", "core"],
     "runtime": ["scheduler", "workers", "dispatch", "inbox", "registrar", "recording", "core"],
     "operations": ["core"],
+    "foreign": ["core"],
     "durable": ["core"],
     "world": ["core"],
 }
