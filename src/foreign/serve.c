@@ -237,7 +237,8 @@ serve(served *self, errand__reply *reply, void *running)
     self->frame.addresses = (void **)(void *)(block + words);
     self->frame.result = block + words + addresses;
     fill(self, (char *)block + words + addresses + self->callee->result_room);
-    errand__current_call = &current;
+    if (running != NULL || self->callee->trampolines != NULL)
+        errand__current_call = &current; /* else a panic would leave it behind */
     errand__callee_call(self->callee, &self->frame);
     errand__current_call = outer;
     if (!respond(self, reply)) {

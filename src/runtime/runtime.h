@@ -48,6 +48,8 @@ struct errand_runtime {
     uint64_t key, submissions; /* of what is submitted outside tasks */
     /* News taken from the inbox and not yet delivered, in order: a chain of tagged links. */
     uintptr_t pending, pending_last;
+    uintptr_t asked, asked_last; /* seeded: by jobs that are not due yet; see asked.c */
+    bool asked_over;
     uintptr_t follow_first, follow_last; /* follow-ups that found no room yet */
     /* The clock of submissions: one reading per drain and millisecond, then the cycle counter. */
     uint64_t clock_ns, clock_cycles, clock_submit;

@@ -409,6 +409,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     report.live_tasks = errand__tasks_live(runtime);
     errand__tasks_abort_all(runtime);
     report.live_waits = mode == ERRAND_SHUTDOWN_RUN ? runtime->wait_count : 0;
+    errand__asked_release(runtime);
     if (errand__paced(runtime))
         errand__paced_release(runtime);
     end_waits(runtime, ERRAND_SHUTDOWN_QUIET);
