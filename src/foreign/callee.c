@@ -49,7 +49,8 @@ errand__callee_create(void *address, const char *signature, errand_ffi_error *ou
     if (status != ERRAND_OK ||
         !errand__cif_create(&callee->signature->view,
                             (errand__cif){&callee->cif, &callee->types,
-                                          &callee->type_block, &callee->type_block_size},
+                                          &callee->type_block, &callee->type_block_size,
+                                          &callee->splits},
                             out_error)) {
         errand__callee_destroy(callee);
         return NULL;

@@ -198,6 +198,20 @@ structures_go_in_and_out_by_value(void **state)
                        1, "5 bytes were given for a structure of 40");
 }
 
+static void
+a_structure_in_the_last_integer_register_leaves_the_floats_alone(void **state)
+{
+    ffi_rig *rig = *state;
+    const struct both value = {7, 0.5};
+    errand_ffi_function *last =
+        rig_function(rig, "f64 last_register(f32, i64, i64, i64, i64, i64, {i64, f64})");
+    const errand_ffi_result *result =
+        RIG_CALL(rig, last, V(f32)(1.25f), V(i)(1), V(i)(2), V(i)(3), V(i)(4), V(i)(5),
+                 V(bytes)(&value, sizeof value));
+
+    assert_true(result->value.as.f64 == 2.5 + 15 + 21 + 2.5);
+}
+
 /* Spec case 101: a buffer of exactly the size. */
 static void
 memory_is_read_filled_and_changed(void **state)
@@ -360,11 +374,11 @@ results_stay_in_their_cell(void **state)
     for (int i = 0; i < 4; i++) {
         errand__callee *callee =
             errand__callee_create(dlsym(handle, symbols[i]), texts[i], &error);
-        struct {
+        _Alignas(16) struct {
             uint64_t before[2];
             uint64_t cell[2];
             uint64_t after[2];
-        } _Alignas(16) room = {{1, 2}, {0, 0}, {3, 4}};
+        } room = {{1, 2}, {0, 0}, {3, 4}};
         uint64_t word = 5;
         void *address = &word;
         errand__frame frame = {&word, &address, room.cell, 0};
@@ -431,6 +445,7 @@ main(void)
         CALL(floats_go_through_bit_by_bit),
         CALL(arguments_of_all_kinds_keep_their_places),
         CALL(structures_go_in_and_out_by_value),
+        CALL(a_structure_in_the_last_integer_register_leaves_the_floats_alone),
         CALL(memory_is_read_filled_and_changed),
         CALL(texts_come_back_copied),
         CALL(errno_is_the_functions_own),

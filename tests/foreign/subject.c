@@ -91,6 +91,15 @@ floats_turn(struct floats value)
     return (struct floats){value.y, value.x};
 }
 
+/* The structure's integer takes the last integer register. */
+double
+last_register(float first, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e,
+              struct both value)
+{
+    return 2 * (double)first + (double)(a + b + c + d + e) + 3.0 * (double)value.whole +
+           5 * value.part;
+}
+
 /* ---- memory --------------------------------------------------------------------------------- */
 uint64_t
 count_bytes(const char *text, const void *bytes, uint64_t size)

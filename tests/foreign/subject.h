@@ -19,7 +19,13 @@ struct small { /* {i32, i32} */
 struct floats { /* {f32, f32} */
     float x, y;
 };
+struct both { /* {i64, f64} */
+    int64_t whole;
+    double part;
+};
 
+double last_register(float first, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e,
+                     struct both value);
 int8_t give_i8(void);
 uint16_t give_u16(void);
 bool give_true(void);
