@@ -1,88 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: a callback is heard on the runtime's thread, once for each call, or gives its default and
- * enters nothing.
- * Method: each case in the orders where the body is on this thread, on another, or due at a virtual
- * time; what would be a race is told by snapshots of the runtime. */
-#include <pthread.h>
+/* Goal: a callback is heard on the runtime's thread, once for each call, in every order.
+ * Method: each case where the body is on this thread, on another, and due at a virtual time. */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "errand/order.h"
-#include "rig.h"
+#include "hearing.h"
 
 #define V(x) errand_ffi_##x
 
-typedef struct heard {
-    ffi_rig *rig;
-    int count;
-    pthread_t thread;
-    int64_t number;
-    char text[32];
-    uint64_t virtual_ns;
-    errand_ffi_value answer;
-} heard;
-
-static const char plain[] = "i32(i32, string)";
-
+/* The same in each order and place that it names. */
+enum { HERE = 1, THREADS = 2, INLINE = 4, PACED = 8 };
 static void
-hear(void *arg, const errand_ffi_value *arguments, uint32_t count,
-     errand_ffi_value *out_result)
+in_each(unsigned places, void (*test)(ffi_rig *rig))
 {
-    heard *self = arg;
+    static int (*const setups[])(void **) = {rig_setup, rig_setup_threads,
+                                             rig_setup_inline, rig_setup_paced};
+    void *rig;
 
-    assert_int_equal(count, 2);
-    self->count++;
-    self->thread = pthread_self();
-    self->number = arguments[0].as.i;
-    snprintf(self->text, sizeof self->text, "%s", arguments[1].as.string);
-    assert_int_equal(arguments[1].size, strlen(self->text));
-    self->virtual_ns = errand_runtime_now(self->rig->runtime);
-    *out_result = self->answer;
-}
-
-static errand_ffi_callback *
-callback_of(heard *self, const char *signature, errand_ffi_callback_fn *handler,
-            uint32_t flags)
-{
-    const errand_ffi_callback_config config = {
-        .struct_size = sizeof config,
-        .flags = flags,
-        .signature = signature,
-        .handler = handler,
-        .held_arg = self,
-        .fallback =
-            signature == plain ? errand_ffi_i(-77) : (errand_ffi_value){.size = 0}};
-    errand_ffi_callback *callback;
-    errand_ffi_error error;
-
-    if (errand_ffi_callback_create(self->rig->runtime, &config, &callback, &error) !=
-        ERRAND_OK)
-        fail_msg("%s", error.text);
-    return callback;
-}
-
-static errand_ffi_callback *
-hearing(heard *self, ffi_rig *rig, uint32_t flags)
-{
-    *self = (heard){.rig = rig, .answer = errand_ffi_i(42)};
-    rig->once = true;
-    return callback_of(self, plain, hear, flags);
+    for (int i = 0; i < 4; i++) {
+        if ((places >> i & 1) == 0)
+            continue;
+        setups[i](&rig);
+        test(rig);
+        rig_teardown(&rig);
+    }
 }
 
 static void
-destroy(errand_ffi_callback **callback)
+hears(ffi_rig *rig)
 {
-    assert_int_equal(errand_ffi_callback_destroy(callback), ERRAND_OK);
-    assert_null(*callback);
-}
-
-static void
-a_callback_is_heard_on_the_runtimes_thread(void **state)
-{
-    ffi_rig *rig = *state;
     heard self;
     errand_ffi_callback *callback = hearing(&self, rig, 0);
     errand_ffi_function *call =
@@ -98,7 +45,14 @@ a_callback_is_heard_on_the_runtimes_thread(void **state)
         assert_true(pthread_equal(self.thread, pthread_self()));
     }
     assert_true(RIG_CALL(rig, call, V(pointer)(NULL), V(i)(1))->value.as.i == -1);
-    destroy(&callback);
+    hearing_end(&callback);
+}
+
+static void
+a_callback_is_heard_on_the_runtimes_thread(void **state)
+{
+    (void)state;
+    in_each(HERE | THREADS | INLINE | PACED, hears);
 }
 
 static void
@@ -133,13 +87,12 @@ hear_void(void *arg, const errand_ffi_value *arguments, uint32_t count,
 }
 
 static void
-arguments_of_callbacks_are_of_all_kinds(void **state)
+hears_all_kinds(ffi_rig *rig)
 {
-    ffi_rig *rig = *state;
     heard self = {.rig = rig};
-    errand_ffi_callback *wide = callback_of(
+    errand_ffi_callback *wide = hearing_of(
         &self, "f64(i8, u16, f32, f64, i64, {i8, [3]f64, [2]{u16, u16}})", hear_wide, 0);
-    errand_ffi_callback *empty = callback_of(&self, "void()", hear_void, 0);
+    errand_ffi_callback *empty = hearing_of(&self, "void()", hear_void, 0);
     const errand_ffi_result *result;
 
     rig->once = true;
@@ -153,8 +106,15 @@ arguments_of_callbacks_are_of_all_kinds(void **state)
                       V(callback_value)(empty));
     assert_true(result->value.as.u == 7);
     assert_int_equal(self.count, 2);
-    destroy(&wide);
-    destroy(&empty);
+    hearing_end(&wide);
+    hearing_end(&empty);
+}
+
+static void
+arguments_of_callbacks_are_of_all_kinds(void **state)
+{
+    (void)state;
+    in_each(HERE | THREADS, hears_all_kinds);
 }
 
 static void
@@ -171,12 +131,11 @@ compare(void *arg, const errand_ffi_value *arguments, uint32_t count,
 }
 
 static void
-qsort_sorts_by_a_callback(void **state)
+sorts(ffi_rig *rig)
 {
-    ffi_rig *rig = *state;
     heard self = {.rig = rig};
     errand_ffi_callback *callback =
-        callback_of(&self, "i32(pointer, pointer)", compare, 0);
+        hearing_of(&self, "i32(pointer, pointer)", compare, 0);
     errand_ffi_library *libc;
     int32_t numbers[] = {5, -1, 3, 3, 900, -70};
     const int32_t sorted[] = {-70, -1, 3, 3, 5, 900};
@@ -191,14 +150,20 @@ qsort_sorts_by_a_callback(void **state)
                  V(callback_value)(callback));
     assert_memory_equal(result->outputs[0].bytes, sorted, sizeof sorted);
     assert_true(self.count >= 6);
-    destroy(&callback);
+    hearing_end(&callback);
+}
+
+static void
+qsort_sorts_by_a_callback(void **state)
+{
+    (void)state;
+    in_each(HERE | THREADS | PACED, sorts);
 }
 
 /* C-K5 */
 static void
-a_thread_of_the_callees_own_is_heard_too(void **state)
+hears_thread(ffi_rig *rig)
 {
-    ffi_rig *rig = *state;
     heard self;
     errand_ffi_callback *callback = hearing(&self, rig, 0);
     const errand_ffi_result *result = RIG_CALL(
@@ -209,14 +174,20 @@ a_thread_of_the_callees_own_is_heard_too(void **state)
     assert_int_equal(self.count, 1);
     assert_string_equal(self.text, "thread");
     assert_true(pthread_equal(self.thread, pthread_self()));
-    destroy(&callback);
+    hearing_end(&callback);
+}
+
+static void
+a_thread_of_the_callees_own_is_heard_too(void **state)
+{
+    (void)state;
+    in_each(THREADS | INLINE | PACED, hears_thread);
 }
 
 /* C-K5 */
 static void
-a_thread_of_the_callees_own_is_refused_where_that_is_asked_for(void **state)
+refuses_thread(ffi_rig *rig)
 {
-    ffi_rig *rig = *state;
     heard self;
     errand_ffi_callback *callback =
         hearing(&self, rig, ERRAND_FFI_CALLBACK_REFUSE_FOREIGN);
@@ -226,14 +197,20 @@ a_thread_of_the_callees_own_is_refused_where_that_is_asked_for(void **state)
 
     assert_true(result->value.as.i == -77);
     assert_int_equal(self.count, 0);
-    destroy(&callback);
+    hearing_end(&callback);
+}
+
+static void
+a_thread_of_the_callees_own_is_refused_where_that_is_asked_for(void **state)
+{
+    (void)state;
+    in_each(THREADS, refuses_thread);
 }
 
 /* The owner is inside the body, so nobody could answer: not for ever. */
 static void
-a_thread_of_the_callees_own_is_refused_while_the_owner_runs_the_body(void **state)
+refuses_thread_here(ffi_rig *rig)
 {
-    ffi_rig *rig = *state;
     heard self;
     errand_ffi_callback *callback = hearing(&self, rig, 0);
     const errand_ffi_result *result = RIG_CALL(
@@ -242,120 +219,14 @@ a_thread_of_the_callees_own_is_refused_while_the_owner_runs_the_body(void **stat
 
     assert_true(result->value.as.i == -77);
     assert_int_equal(self.count, 0);
-    destroy(&callback);
-}
-
-/* C-K5: freeing it while a job that has it is pending. */
-static void
-a_callback_of_a_pending_call_is_not_destroyed(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0), *same = callback;
-    const errand_ffi_value arguments[] = {V(callback_value)(callback), V(i)(1)};
-
-    rig_start(rig, rig_function(rig, "i32 call_with(fn(i32(i32, string)), i32)"),
-              arguments, 2, NULL);
-    assert_int_equal(errand_ffi_callback_destroy(&callback), ERRAND_EBUSY);
-    assert_ptr_equal(callback, same);
-    assert_non_null(strstr(rig->misuse_text, "drain that first"));
-    rig_await(rig);
-    destroy(&callback);
-}
-
-/* C-K6 */
-static void
-after_its_end_a_callback_gives_the_default_and_enters_nothing(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    errand_ffi_function *kept = rig_function(rig, "i32 call_kept(i32)");
-
-    RIG_CALL(rig, rig_function(rig, "i32 keep_callback(fn(i32(i32, string)))"),
-             V(callback_value)(callback));
-    assert_true(RIG_CALL(rig, kept, V(i)(1))->value.as.i == 42);
-    assert_int_equal(self.count, 1);
-    destroy(&callback);
-    assert_true(RIG_CALL(rig, kept, V(i)(1))->value.as.i == -77);
-    assert_int_equal(self.count, 1);
-}
-
-/* C-K6: the runtime is gone, the callback is not, and foreign code calls from two threads. */
-static void
-after_the_runtimes_end_a_callback_gives_the_default(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    void *handle = dlopen(SUBJECT, RTLD_NOW);
-    __typeof__(call_with) *call =
-        (__typeof__(call_with) *)(uintptr_t)dlsym(handle, "call_with");
-    __typeof__(call_from_thread) *thread =
-        (__typeof__(call_from_thread) *)(uintptr_t)dlsym(handle, "call_from_thread");
-    int32_t (*code)(int32_t, const char *) = (int32_t(*)(int32_t, const char *))(
-        uintptr_t)errand_ffi_callback_address(callback);
-
-    assert_int_equal(call(code, 1), 42);
-    assert_int_equal(self.count, 1);
-    rig_shutdown(rig);
-    assert_int_equal(call(code, 1), -77);
-    assert_int_equal(thread(code, 1), -77);
-    assert_int_equal(self.count, 1);
-    destroy(&callback);
-    dlclose(handle);
+    hearing_end(&callback);
 }
 
 static void
-await_running(ffi_rig *rig, uint64_t running)
+a_thread_of_the_callees_own_is_refused_while_the_owner_runs_the_body(void **state)
 {
-    errand_snapshot snapshot;
-
-    do
-        assert_int_equal(errand_runtime_snapshot(rig->runtime, &snapshot), ERRAND_OK);
-    while (snapshot.running != running);
-}
-
-static void
-a_cancelled_call_goes_on_with_the_default(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    const errand_ffi_value arguments[] = {V(callback_value)(callback), V(i)(1)};
-    const char *symbols[] = {"i32 call_with(fn(i32(i32, string)), i32)",
-                             "i32 call_from_thread(fn(i32(i32, string)), i32)"};
-    errand_identity identity;
-
-    for (int i = 0; i < 2; i++) {
-        rig_start(rig, rig_function(rig, symbols[i]), arguments, 2, &identity);
-        assert_int_equal(errand_park(rig->runtime, UINT64_MAX), ERRAND_OK); /* it asks */
-        assert_int_equal(
-            errand_cancel(rig->runtime, &identity, ERRAND_REASON_EXPLICIT, NULL),
-            ERRAND_OK);
-        await_running(rig, 0);
-        rig_await(rig);
-        assert_int_equal(rig->outcome, ERRAND_COMPLETED);
-        assert_true(((errand_ffi_result *)rig->payload.data)->value.as.i == -77);
-        assert_int_equal(self.count, 0);
-    }
-    destroy(&callback);
-}
-
-static void
-a_shutdown_frees_those_who_wait(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    const errand_ffi_value arguments[] = {V(callback_value)(callback), V(i)(1)};
-
-    rig_start(rig, rig_function(rig, "i32 call_with(fn(i32(i32, string)), i32)"),
-              arguments, 2, NULL);
-    assert_int_equal(errand_park(rig->runtime, UINT64_MAX), ERRAND_OK);
-    rig_shutdown(rig); /* does not wait for its deadline of 30 s */
-    assert_true(self.count <= 1);
-    destroy(&callback);
+    (void)state;
+    in_each(HERE, refuses_thread_here);
 }
 
 /* ---- seeded orders -------------------------------------------------------------------------- */
@@ -404,7 +275,7 @@ run_seeded(errand_order order, bool threads, seeded_run *out_run)
     assert_true(errand_reproducible(rig->runtime, NULL, 0));
     out_run->digest = errand_digest(rig->runtime);
     for (int i = 0; i < 4; i++)
-        destroy(&callbacks[i]);
+        hearing_end(&callbacks[i]);
     rig_teardown(&state);
 }
 
@@ -428,253 +299,18 @@ seeded_orders_hear_callbacks_at_their_dues(void **state)
     assert_memory_equal(here.heard_ns, first.heard_ns, sizeof first.heard_ns);
 }
 
-/* ---- what is refused -------------------------------------------------------------------------- */
-
-static void
-callbacks_that_do_not_fit_are_refused(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0), *none = NULL;
-    errand_ffi_function *wide = rig_function(rig, "void f(fn(i32(i32, pointer)))"),
-                        *more = rig_function(rig, "void f(fn(i32(i32)))"),
-                        *other = rig_function(rig, "void f(fn(i64(i32, string)))");
-    const errand_ffi_value value = V(callback_value)(callback);
-    static const char *const bad[] = {
-        "i32 f(i32)", "i32(i32, ..., i32)", "string()", "{i32}()",
-        "i32(bytes)", "i32(fn(void()))",    "i33()"};
-    errand_ffi_callback_config config = {.struct_size = sizeof config, .handler = hear};
-
-    rig_assert_refused(rig, wide, &value, 1, 1, "parameter 2 is of another type");
-    rig_assert_refused(rig, more, &value, 1, 1, "another signature");
-    rig_assert_refused(rig, other, &value, 1, 1, "another signature");
-    rig_assert_refused(rig, other, (errand_ffi_value[]){V(u)(1)}, 1, 1,
-                       "is u64, where the parameter is callback");
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        config.signature = bad[i];
-        assert_int_equal(errand_ffi_callback_create(rig->runtime, &config, &none, NULL),
-                         ERRAND_EINVAL);
-    }
-    config.signature = "i8()";
-    config.fallback = errand_ffi_i(128);
-    assert_int_equal(errand_ffi_callback_create(rig->runtime, &config, &none, NULL),
-                     ERRAND_EINVAL);
-    config.signature = "void()";
-    assert_int_equal(errand_ffi_callback_create(rig->runtime, &config, &none, NULL),
-                     ERRAND_EINVAL);
-    config.fallback.kind = (errand_ffi_kind)0;
-    config.flags = 2;
-    assert_int_equal(errand_ffi_callback_create(rig->runtime, &config, &none, NULL),
-                     ERRAND_EINVAL);
-    assert_null(none);
-    destroy(&callback);
-}
-
-static void
-an_answer_that_does_not_fit_is_the_default(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    errand_ffi_function *call =
-        rig_function(rig, "i32 call_with(fn(i32(i32, string)), i32)");
-
-    self.answer = errand_ffi_i(INT64_C(1) << 31);
-    assert_true(RIG_CALL(rig, call, V(callback_value)(callback), V(i)(1))->value.as.i ==
-                -77);
-    assert_non_null(strstr(rig->misuse_text, "out of the range of i32"));
-    self.answer = errand_ffi_string("x");
-    assert_true(RIG_CALL(rig, call, V(callback_value)(callback), V(i)(1))->value.as.i ==
-                -77);
-    assert_int_equal(rig->misuses, 2);
-    destroy(&callback);
-}
-
-/* C-K9 */
-static void
-without_memory_for_code_nothing_is_prepared(void **state)
-{
-    ffi_rig *rig = *state;
-    errand_ffi_callback_config config = {
-        .struct_size = sizeof config, .handler = hear, .signature = plain};
-    errand_ffi_callback *none = NULL;
-    errand_ffi_error error = {.column = 0};
-    errand__callee *callee;
-
-    errand__trampolines_refuse(true);
-    assert_int_equal(errand_ffi_callback_create(rig->runtime, &config, &none, &error),
-                     ERRAND_EUNSUPPORTED);
-    assert_null(none);
-    assert_non_null(strstr(error.text, "memory for code"));
-    callee = errand__callee_create((void *)(uintptr_t)abort,
-                                   "void f(fn(i32(i32, string)))", &error);
-    assert_non_null(callee);
-    assert_true(errand__callee_calls_back(callee));
-    assert_false(errand__callee_ready(callee, &error));
-    errand__callee_destroy(callee);
-    errand__trampolines_refuse(false);
-}
-
-/* ---- apart --------------------------------------------------------------------------------------- */
-
-typedef struct apart {
-    errand__memory_reply memory; /* first: what write expects */
-    const errand_spec *spec;
-    unsigned char answer[64];
-    int asked;
-} apart;
-
-static bool
-ask_here(errand__reply *reply, const void *question, size_t size, const void **out_answer,
-         size_t *out_size)
-{
-    apart *self = (apart *)(void *)reply;
-    const errand_portable_type *portable = self->spec->held_job->held_portable;
-
-    self->asked++;
-    *out_size = portable->answer(NULL, self->spec->state, question, size, self->answer,
-                                 sizeof self->answer);
-    *out_answer = self->answer;
-    /* What breaks the protocol is refused. */
-    for (size_t cut = 0; cut < size; cut++)
-        assert_int_equal(portable->answer(NULL, self->spec->state, question, cut,
-                                          self->answer + 32, 32),
-                         0);
-    assert_int_equal(
-        portable->answer(NULL, self->spec->state, question, size, self->answer + 32, 8),
-        0);
-    return *out_size != 0;
-}
-
-static void
-callbacks_are_asked_for_from_another_process(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    errand_ffi_function *call =
-        rig_function(rig, "i32 call_with(fn(i32(i32, string)), i32)");
-    const errand_ffi_value arguments[] = {V(callback_value)(callback), V(i)(-5)};
-    void *handle = dlopen(SUBJECT, RTLD_NOW);
-    errand_ffi_error error = {.column = 0};
-    errand_payload payload;
-    errand_spec spec;
-    apart to = {.spec = &spec};
-    _Alignas(16) unsigned char request[256];
-    errand__callee *callee;
-    size_t size;
-
-    assert_int_equal(errand_spec_call(&spec, call, arguments, 2, &error), ERRAND_OK);
-    size = spec.held_job->held_portable->request_size(spec.state);
-    assert_true(size <= sizeof request);
-    spec.held_job->held_portable->write_request(spec.state, request);
-    callee = errand__callee_create(dlsym(handle, "call_with"),
-                                   errand_ffi_function_text(call), &error);
-    errand__memory_reply_init(&to.memory, 4096);
-    to.memory.reply.ask = ask_here;
-    assert_int_equal(
-        errand__callee_serve(callee, request, size, NULL, 0, &to.memory.reply, &error),
-        ERRAND_FFI_CODE_NO_EXEC);
-    assert_true(errand__callee_ready(callee, &error));
-    assert_int_equal(
-        errand__callee_serve(callee, request, size, NULL, 0, &to.memory.reply, &error),
-        0);
-    assert_int_equal(to.asked, 1);
-    assert_int_equal(self.count, 1);
-    assert_true(self.number == -5);
-    assert_string_equal(self.text, "text");
-    assert_int_equal(spec.held_job->held_portable->read_response(
-                         NULL, spec.state, to.memory.bytes, to.memory.size, &payload),
-                     0);
-    assert_true(((errand_ffi_result *)payload.data)->value.as.i == 42);
-    errand_payload_drop(&payload);
-    errand__memory_reply_fini(&to.memory);
-    errand__callee_destroy(callee);
-    dlclose(handle);
-    spec.held_job->drop(spec.state);
-    destroy(&callback);
-}
-
-/* C-E6 */
-static void
-a_forked_child_frees_its_copy_alone(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    errand_ffi_function *call =
-        rig_function(rig, "i32 call_with(fn(i32(i32, string)), i32)");
-    int status;
-    pid_t child = fork();
-
-    if (child == 0) {
-        errand_status answer = errand_ffi_callback_destroy(&callback);
-        errand__trampolines_forget(); /* what was retired goes, as far as it may */
-        _exit(answer == ERRAND_OK ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    assert_true(RIG_CALL(rig, call, V(callback_value)(callback), V(i)(1))->value.as.i ==
-                42);
-    assert_int_equal(self.count, 1);
-    destroy(&callback);
-}
-
-static void
-retired_callbacks_go_when_many_more_were_retired(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    int64_t before = 0;
-
-    for (int i = 0; i < 1030; i++) {
-        errand_ffi_callback *callback = hearing(&self, rig, 0);
-
-        destroy(&callback);
-        if (i == 1025)
-            before = errand_testing_live_bytes();
-    }
-    assert_int_equal(errand_testing_live_bytes(), before);
-}
-
 int
 main(void)
 {
-#define HERE(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
-#define THREADS(name)                                                                    \
-    cmocka_unit_test_setup_teardown(name, rig_setup_threads, rig_teardown)
-#define INLINE(name) cmocka_unit_test_setup_teardown(name, rig_setup_inline, rig_teardown)
-#define PACED(name)  cmocka_unit_test_setup_teardown(name, rig_setup_paced, rig_teardown)
     static const struct CMUnitTest tests[] = {
-        HERE(a_callback_is_heard_on_the_runtimes_thread),
-        THREADS(a_callback_is_heard_on_the_runtimes_thread),
-        INLINE(a_callback_is_heard_on_the_runtimes_thread),
-        PACED(a_callback_is_heard_on_the_runtimes_thread),
-        HERE(arguments_of_callbacks_are_of_all_kinds),
-        THREADS(arguments_of_callbacks_are_of_all_kinds),
-        HERE(qsort_sorts_by_a_callback),
-        THREADS(qsort_sorts_by_a_callback),
-        THREADS(a_thread_of_the_callees_own_is_heard_too),
-        INLINE(a_thread_of_the_callees_own_is_heard_too),
-        PACED(a_thread_of_the_callees_own_is_heard_too),
-        THREADS(a_thread_of_the_callees_own_is_refused_where_that_is_asked_for),
-        HERE(a_thread_of_the_callees_own_is_refused_while_the_owner_runs_the_body),
-        HERE(a_callback_of_a_pending_call_is_not_destroyed),
-        HERE(after_its_end_a_callback_gives_the_default_and_enters_nothing),
-        THREADS(after_its_end_a_callback_gives_the_default_and_enters_nothing),
-        HERE(after_the_runtimes_end_a_callback_gives_the_default),
-        THREADS(a_cancelled_call_goes_on_with_the_default),
-        THREADS(a_shutdown_frees_those_who_wait),
-        INLINE(a_shutdown_frees_those_who_wait),
-        PACED(a_shutdown_frees_those_who_wait),
+        cmocka_unit_test(a_callback_is_heard_on_the_runtimes_thread),
+        cmocka_unit_test(arguments_of_callbacks_are_of_all_kinds),
+        cmocka_unit_test(qsort_sorts_by_a_callback),
+        cmocka_unit_test(a_thread_of_the_callees_own_is_heard_too),
+        cmocka_unit_test(a_thread_of_the_callees_own_is_refused_where_that_is_asked_for),
+        cmocka_unit_test(
+            a_thread_of_the_callees_own_is_refused_while_the_owner_runs_the_body),
         cmocka_unit_test(seeded_orders_hear_callbacks_at_their_dues),
-        HERE(callbacks_that_do_not_fit_are_refused),
-        HERE(an_answer_that_does_not_fit_is_the_default),
-        THREADS(an_answer_that_does_not_fit_is_the_default),
-        HERE(without_memory_for_code_nothing_is_prepared),
-        HERE(callbacks_are_asked_for_from_another_process),
-        HERE(a_forked_child_frees_its_copy_alone),
-        HERE(retired_callbacks_go_when_many_more_were_retired),
     };
 
     return test_group("foreign/callback", tests, NULL, NULL);

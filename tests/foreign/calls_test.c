@@ -406,6 +406,7 @@ what_cannot_be_found_fails_with_the_loaders_text(void **state)
     errand_ffi_error error = {.column = 0};
 
     assert_int_equal(errand_ffi_library_create("libnowhere.so.9", &none), ERRAND_OK);
+    assert_int_equal(errand_ffi_library_load(NULL, &error), ERRAND_EINVAL);
     assert_int_equal(errand_ffi_library_load(none, &error), ERRAND_EUNSUPPORTED);
     assert_non_null(strstr(error.text, "libnowhere.so.9"));
     errand_ffi_function *lost = rig_function_of(rig, none, "i32 f()");

@@ -3,6 +3,7 @@
  * Method: a body stands still in wait_for_byte until the test sets the byte; meanwhile everything is
  * let go of, resized, destroyed. */
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <string.h>
 #include "errand/record.h"
 #include "rig.h"
@@ -11,23 +12,23 @@
 
 static const char standing[] = "i32 wait_for_byte(inout bytes)";
 
-static unsigned char *
+static _Atomic unsigned char *
 start_standing(ffi_rig *rig, errand_ffi_function *function, errand_ffi_buffer *buffer)
 {
     const errand_ffi_value value = V(buffer_value)(buffer);
-    unsigned char *bytes = errand_ffi_buffer_data(buffer);
+    _Atomic unsigned char *bytes = errand_ffi_buffer_data(buffer);
 
-    bytes[2] = 99;
+    atomic_init(&bytes[2], 99);
     rig_start(rig, function, &value, 1, NULL);
-    while (__atomic_load_n(&bytes[1], __ATOMIC_ACQUIRE) == 0)
+    while (atomic_load_explicit(&bytes[1], memory_order_acquire) == 0)
         continue; /* until it is inside */
     return bytes;
 }
 
 static void
-let_go(unsigned char *bytes)
+let_go(_Atomic unsigned char *bytes)
 {
-    __atomic_store_n(&bytes[0], 1, __ATOMIC_RELEASE);
+    atomic_store_explicit(&bytes[0], 1, memory_order_release);
 }
 
 /* C-K4 */
@@ -43,11 +44,12 @@ a_buffer_is_pinned_until_its_completion_is_drained(void **state)
     assert_int_equal(errand_ffi_buffer_size(buffer), 32);
     assert_int_equal(((unsigned char *)errand_ffi_buffer_data(buffer))[31], 0);
     assert_false(errand_ffi_buffer_pinned(buffer));
-    unsigned char *bytes = start_standing(rig, rig_function(rig, standing), buffer);
+    _Atomic unsigned char *bytes =
+        start_standing(rig, rig_function(rig, standing), buffer);
     assert_true(errand_ffi_buffer_pinned(buffer));
     assert_int_equal(errand_ffi_buffer_resize(buffer, 64), ERRAND_EBUSY);
     assert_int_equal(errand_ffi_buffer_size(buffer), 32);
-    assert_ptr_equal(errand_ffi_buffer_data(buffer), bytes);
+    assert_true(errand_ffi_buffer_data(buffer) == (void *)bytes);
     let_go(bytes);
     assert_int_equal(errand_park(rig->runtime, UINT64_MAX), ERRAND_OK);
     assert_int_equal(errand_ffi_buffer_resize(buffer, 64),
@@ -59,6 +61,7 @@ a_buffer_is_pinned_until_its_completion_is_drained(void **state)
     assert_int_equal(errand_ffi_buffer_resize(buffer, 1), ERRAND_OK);
     assert_int_equal(((unsigned char *)errand_ffi_buffer_data(buffer))[0], 1);
     assert_int_equal(errand_ffi_buffer_resize(buffer, SIZE_MAX), ERRAND_ENOMEM);
+    assert_int_equal(errand_ffi_buffer_resize(buffer, 0), ERRAND_EINVAL);
     errand_ffi_buffer_abandon(&buffer);
     assert_int_equal(errand_ffi_buffer_create(SIZE_MAX, &buffer), ERRAND_ENOMEM);
     assert_int_equal(errand_ffi_buffer_create(0, &buffer), ERRAND_EINVAL);
@@ -76,7 +79,7 @@ a_call_keeps_its_buffer_function_and_library(void **state)
     assert_int_equal(errand_ffi_buffer_create(16, &buffer), ERRAND_OK);
     assert_int_equal(errand_ffi_describe(rig->library, standing, &function, NULL),
                      ERRAND_OK);
-    unsigned char *bytes = start_standing(rig, function, buffer);
+    _Atomic unsigned char *bytes = start_standing(rig, function, buffer);
     errand_ffi_buffer_abandon(&buffer);
     errand_ffi_function_abandon(&function);
     errand_ffi_library_abandon(&rig->library);
@@ -215,6 +218,7 @@ memory_that_runs_out_leaves_nothing(void **state)
     const errand_ffi_value arguments[] = {V(bytes)(&image, sizeof image), V(i)(2)};
     int64_t before = errand_testing_live_bytes();
     errand_ffi_function *function = NULL;
+    errand_ffi_library *library;
     errand_status status;
     errand_spec spec;
 
@@ -224,7 +228,7 @@ memory_that_runs_out_leaves_nothing(void **state)
         errand_testing_fail_allocation(0);
         if (status == ERRAND_OK)
             break;
-        assert_int_equal(status, ERRAND_ENOMEM);
+        assert_int_equal(status, ERRAND_ENOMEM); /* of errand_spec_call */
         assert_int_equal(errand_testing_live_bytes(), before);
     }
     spec.held_job->drop(spec.state);
@@ -235,10 +239,14 @@ memory_that_runs_out_leaves_nothing(void **state)
         errand_testing_fail_allocation(0);
         if (status == ERRAND_OK)
             break;
-        assert_int_equal(status, ERRAND_ENOMEM);
+        assert_int_equal(status, ERRAND_ENOMEM); /* of errand_ffi_describe */
         assert_int_equal(errand_testing_live_bytes(), before);
     }
     errand_ffi_function_abandon(&function);
+    errand_testing_fail_allocation(1);
+    status = errand_ffi_library_create("libm.so.6", &library);
+    errand_testing_fail_allocation(0);
+    assert_int_equal(status, ERRAND_ENOMEM); /* of errand_ffi_library_create */
     for (uint64_t n = 1;; n++) { /* inside the body, and everywhere else on the way */
         rig_start(rig, turn, arguments, 2, NULL);
         errand_testing_fail_allocation(n);

@@ -50,6 +50,6 @@ uint8_t call_void(void (*callback)(void));
 int32_t keep_callback(int32_t (*callback)(int32_t, const char *));
 int32_t call_kept(int32_t number);
 int32_t call_from_thread(int32_t (*callback)(int32_t, const char *), int32_t number);
-int32_t wait_for_byte(volatile unsigned char *bytes);
+int32_t wait_for_byte(_Atomic unsigned char *bytes);
 
 #endif
