@@ -151,6 +151,7 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_snapshot_read(
     errand_executor *executor, errand_sandbox_snapshot *out_snapshot);
 
 /* ---- plug-ins ------------------------------------------------------------------------- */
+enum { ERRAND_KIND_PLUGIN = 0x0E000021 }; /* of errand_spec_plugin */
 /* errand_spec_plugin: call a plug-in's function with bytes, which are copied; the result is an
  * errand_plugin_bytes.  On a pool of threads the object is opened in this process.
  * Thread: [any].   Errors: ENOMEM · EINVAL. */

@@ -29,7 +29,7 @@ errand_features(void)
 {
     if (errand__mem_has_jemalloc())
         return VERSION " jemalloc=yes sanitizer=" SANITIZER
-                       " arenas=jemalloc" ERRAND_FEATURE_WORDS;
+                       " arenas=jemalloc sandbox=processes" ERRAND_FEATURE_WORDS;
     return VERSION " jemalloc=no sanitizer=" SANITIZER
-                   " arenas=lists" ERRAND_FEATURE_WORDS;
+                   " arenas=lists sandbox=processes" ERRAND_FEATURE_WORDS;
 }

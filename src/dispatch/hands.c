@@ -144,6 +144,7 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
 {
     errand__hands *hands = job->hands;
     errand__record *record = job->record;
+    errand__putter *putter = hands->owners ? &errand__owner_putter : &hands->putter;
     uint64_t flags = job->message_lost ? ERRAND__FLAG_LOST : 0;
 
     ERRAND__PAUSE("body-done");
@@ -175,8 +176,7 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         errand__settle_here(record, job->cell);
         return;
     }
-    errand__settle(job->block, record, job->cell,
-                   hands->owners ? &errand__owner_putter : &hands->putter);
+    errand__settle(job->block, record, job->cell, putter);
 }
 
 static void

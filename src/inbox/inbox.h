@@ -147,10 +147,13 @@ errand__inbox_empty(const errand__block *block) /* owner */
 #define ERRAND__WATCH_NS UINT64_C(100000000) /* no sleep on such words is longer */
 enum { ERRAND__WATCH_MAX = 127 };
 typedef struct errand__watched {
-    atomic_uint *word; /* it wakes when this is not as expected */
+    /* word: it wakes when this is not as expected.  sleepers: how many sleep on it: whoever writes it
+     * wakes them.  wakes: stepped at each wake that came from there.
+     * Writers: the other process (word); who sleeps (the other two).  Readers: both.
+     * Order: seq_cst; wakes relaxed.  Pairs: none here: see whose words they are.
+     * Why: of a word that is written and a sleeper that says so one sees the other. */
+    atomic_uint *word, *sleepers, *wakes;
     unsigned expected;
-    atomic_uint *sleepers; /* how many sleep on it: whoever writes it wakes them */
-    atomic_uint *wakes;    /* stepped at each wake that came from there */
 } errand__watched;
 typedef struct errand__watch {
     unsigned count;

@@ -111,8 +111,10 @@ sleep_as(errand__block *block, uintptr_t state, errand__watch *watch, uint64_t t
         !atomic_compare_exchange_strong_explicit(
             &block->head, &was, state, memory_order_acq_rel, memory_order_acquire))
         return true;
-    in_time = watch != NULL ? sleep_watching(block, bell, watch, timeout_ns)
-                            : errand__futex_wait(&block->bell, bell, timeout_ns);
+    if (watch != NULL)
+        in_time = sleep_watching(block, bell, watch, timeout_ns);
+    else
+        in_time = errand__futex_wait(&block->bell, bell, timeout_ns);
     if (atomic_load_explicit(&block->bell, memory_order_acquire) != bell)
         in_time = true;
     if (!atomic_compare_exchange_strong_explicit(

@@ -18,7 +18,7 @@ check_serves(rig *self)
 }
 
 static void
-results_of_all_sizes_are_byte_exact(void **state) /* C-F4 */
+results_of_all_sizes_are_byte_exact(void **state) /* S4, C-F4 */
 {
     rig *self = *state;
     static const uint64_t sizes[] = {0,        1, 65535, 65536, 1 << 20, (1 << 20) + 1,
@@ -90,7 +90,7 @@ check_breach(rig *self, sim_act act, uint64_t number)
 }
 
 static void
-answers_outside_the_protocol_end_the_worker(void **state) /* 39-43, 46, 76 */
+answers_outside_the_protocol_end_the_worker(void **state) /* S2, S5, 39-43, 46, 76 */
 {
     rig *self = *state;
     errand_sandbox_snapshot snapshot;
@@ -113,7 +113,7 @@ answers_outside_the_protocol_end_the_worker(void **state) /* 39-43, 46, 76 */
 }
 
 static void
-a_scribbling_worker_gets_a_safe_verdict(void **state) /* 44 */
+a_scribbling_worker_gets_a_safe_verdict(void **state) /* S2, 44 */
 {
     rig *self = *state;
 
@@ -130,7 +130,7 @@ a_scribbling_worker_gets_a_safe_verdict(void **state) /* 44 */
 }
 
 static void
-bytes_that_change_after_the_answer_change_no_result(void **state) /* 50 */
+bytes_that_change_after_the_answer_change_no_result(void **state) /* S3, 50 */
 {
     rig *self = *state;
 
@@ -148,7 +148,7 @@ bytes_that_change_after_the_answer_change_no_result(void **state) /* 50 */
 }
 
 static void
-a_second_answer_is_nobodys(void **state) /* 49 */
+a_second_answer_is_nobodys(void **state) /* S2, 49 */
 {
     rig *self = *state;
 
@@ -165,7 +165,7 @@ a_second_answer_is_nobodys(void **state) /* 49 */
 }
 
 static void
-an_answer_before_its_question_gives_no_result(void **state) /* 42 */
+an_answer_before_its_question_gives_no_result(void **state) /* S2, 42 */
 {
     rig *self = *state;
     struct timespec pause = {0, 20000000};
@@ -178,7 +178,7 @@ an_answer_before_its_question_gives_no_result(void **state) /* 42 */
 }
 
 static void
-more_pieces_than_out_bytes_are_no_result(void **state)
+more_pieces_than_out_bytes_are_no_result(void **state) /* S4 */
 {
     rig *self = *state;
     const rig_news *news;
@@ -193,7 +193,7 @@ more_pieces_than_out_bytes_are_no_result(void **state)
 }
 
 static void
-a_job_that_dies_between_pieces_gives_no_bytes(void **state) /* C-F4 */
+a_job_that_dies_between_pieces_gives_no_bytes(void **state) /* S4, C-F4 */
 {
     rig *self = *state;
     const rig_news *news;
@@ -208,7 +208,7 @@ a_job_that_dies_between_pieces_gives_no_bytes(void **state) /* C-F4 */
 }
 
 static void
-an_answer_without_a_wake_is_found_within_a_bound(void **state) /* 45, 79 */
+an_answer_without_a_wake_is_found_within_a_bound(void **state) /* S6, 45, 79 */
 {
     rig *self = *state;
     uint64_t start = errand__clock_now();
@@ -225,7 +225,7 @@ an_answer_without_a_wake_is_found_within_a_bound(void **state) /* 45, 79 */
 }
 
 static void
-a_crash_after_the_answer_changes_no_result(void **state) /* 80 */
+a_crash_after_the_answer_changes_no_result(void **state) /* S7, 80 */
 {
     rig *self = *state;
 
@@ -239,7 +239,7 @@ a_crash_after_the_answer_changes_no_result(void **state) /* 80 */
 }
 
 static void
-nothing_of_a_job_is_there_for_the_next(void **state) /* 77 */
+nothing_of_a_job_is_there_for_the_next(void **state) /* S12, 77 */
 {
     rig *self = *state;
 

@@ -10,7 +10,7 @@
 #define MS UINT64_C(1000000)
 
 static void
-a_deadline_ends_the_operation_before_its_worker_is_dead(void **state)
+a_deadline_ends_the_operation_before_its_worker_is_dead(void **state) /* S8 */
 {
     rig *self = *state;
     const rig_news *news;
@@ -31,7 +31,7 @@ a_deadline_ends_the_operation_before_its_worker_is_dead(void **state)
 }
 
 static void
-a_deadline_of_the_operations_own_counts_from_submit(void **state)
+a_deadline_of_the_operations_own_counts_from_submit(void **state) /* S8 */
 {
     rig *self = *state;
     uint64_t start = errand__clock_now();
@@ -54,7 +54,7 @@ a_deadline_of_the_operations_own_counts_from_submit(void **state)
 }
 
 static void
-a_cancelled_one_is_killed_at_once_without_a_grace(void **state)
+a_cancelled_one_is_killed_at_once_without_a_grace(void **state) /* S9 */
 {
     rig *self = *state;
     errand_identity identity;
@@ -73,7 +73,7 @@ a_cancelled_one_is_killed_at_once_without_a_grace(void **state)
 }
 
 static void
-a_grace_lets_a_cancelled_one_answer_itself(void **state)
+a_grace_lets_a_cancelled_one_answer_itself(void **state) /* S9 */
 {
     rig *self = *state;
     errand_identity identity;
@@ -90,7 +90,7 @@ a_grace_lets_a_cancelled_one_answer_itself(void **state)
 }
 
 static void
-a_queued_one_is_cancelled_at_once(void **state)
+a_queued_one_is_cancelled_at_once(void **state) /* S9, O22 */
 {
     rig *self = *state;
     errand_cancel_answer answer;
@@ -134,7 +134,7 @@ check_end(rig *self, int how, int status, errand_code code)
 }
 
 static void
-each_end_of_a_worker_has_its_code(void **state) /* C-L11, C-F6 */
+each_end_of_a_worker_has_its_code(void **state) /* S10, O29, C-L11, C-F6 */
 {
     rig *self = *state;
 
@@ -159,7 +159,7 @@ each_end_of_a_worker_has_its_code(void **state) /* C-L11, C-F6 */
 }
 
 static void
-a_worker_is_recycled_after_its_number_of_jobs(void **state)
+a_worker_is_recycled_after_its_number_of_jobs(void **state) /* S13 */
 {
     rig *self = *state;
 
@@ -172,7 +172,7 @@ a_worker_is_recycled_after_its_number_of_jobs(void **state)
 }
 
 static void
-a_warm_pool_starts_nothing_between_jobs(void **state)
+a_warm_pool_starts_nothing_between_jobs(void **state) /* S13 */
 {
     rig *self = *state;
 
@@ -207,7 +207,7 @@ a_start_that_fails_is_said_by_create(void **state)
 }
 
 static void
-what_is_queued_fails_when_no_worker_can_be_started(void **state)
+what_is_queued_fails_when_no_worker_can_be_started(void **state) /* S14 */
 {
     rig *self = *state;
 
@@ -231,7 +231,7 @@ what_is_queued_fails_when_no_worker_can_be_started(void **state)
 }
 
 static void
-too_many_crashes_open_the_breaker_for_a_while(void **state) /* 96 */
+too_many_crashes_open_the_breaker_for_a_while(void **state) /* S14, 96 */
 {
     rig *self = *state;
     const rig_news *news;
@@ -253,7 +253,7 @@ too_many_crashes_open_the_breaker_for_a_while(void **state) /* 96 */
 }
 
 static void
-a_shutdown_ends_what_runs_and_what_waits(void **state) /* 84 */
+a_shutdown_ends_what_runs_and_what_waits(void **state) /* S15, 84 */
 {
     rig *self = *state;
     errand_report report;
@@ -273,7 +273,7 @@ a_shutdown_ends_what_runs_and_what_waits(void **state) /* 84 */
 }
 
 static void
-a_lease_ends_while_the_runtime_goes_on(void **state)
+a_lease_ends_while_the_runtime_goes_on(void **state) /* S15 */
 {
     rig *self = *state;
     errand_report report;

@@ -45,7 +45,7 @@ seeded_run(errand_order order, uint64_t seed)
 }
 
 static void
-seeded_orders_tell_the_same_whoever_is_faster(void **state) /* D140 */
+seeded_orders_tell_the_same_whoever_is_faster(void **state) /* S17, D140 */
 {
     uint64_t first = seeded_run(ERRAND_ORDER_INLINE, 7);
 
@@ -122,7 +122,7 @@ an_owner_that_does_other_things_has_its_queue_run(void **state)
 }
 
 static void
-high_goes_before_normal_before_low(void **state)
+high_goes_before_normal_before_low(void **state) /* S18 */
 {
     rig *self = *state;
 
@@ -140,7 +140,7 @@ high_goes_before_normal_before_low(void **state)
 }
 
 static void
-leases_take_turns_on_one_worker(void **state)
+leases_take_turns_on_one_worker(void **state) /* S18 */
 {
     rig *self = *state, *other = calloc(1, sizeof *other);
     size_t between;
@@ -228,7 +228,7 @@ count_sleeps(void)
 }
 
 static void
-an_idle_pool_wakes_nobody(void **state)
+an_idle_pool_wakes_nobody(void **state) /* S6 */
 {
     rig *self = *state;
     static const errand_entry echo = {ERRAND_TEST_PLUGIN, "echo", NULL};

@@ -81,7 +81,7 @@ run_probe(rig *self, const char *name, int64_t number)
 }
 
 static void
-results_of_all_sizes_come_from_a_process(void **state) /* C-F4 */
+results_of_all_sizes_come_from_a_process(void **state) /* S4, C-F4 */
 {
     rig *self = *state;
     static const uint64_t sizes[] = {0, 1, 65535, 65536, 1 << 20, 100 << 20};
@@ -148,7 +148,7 @@ check_crash(rig *self, const char *probe, int64_t number, errand_code code, int 
 }
 
 static void
-each_end_of_a_process_has_its_code(void **state) /* C-L11, C-F6, C-F9 */
+each_end_of_a_process_has_its_code(void **state) /* S10, C-L11, C-F6, C-F9 */
 {
     rig *self = *state;
     const rig_news *news;
@@ -279,7 +279,7 @@ check_stolen(const rig_news *news)
 }
 
 static void
-a_host_that_ignores_sigchld_hears_of_ends(void **state)
+a_host_that_ignores_sigchld_hears_of_ends(void **state) /* S11 */
 {
     rig *self = *state;
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -301,7 +301,7 @@ steal(void *arg)
 }
 
 static void
-a_thief_of_statuses_changes_no_end(void **state)
+a_thief_of_statuses_changes_no_end(void **state) /* S11 */
 {
     rig *self = *state;
     atomic_bool over;
@@ -373,7 +373,7 @@ a_worker_is_replaced_after_its_number_of_jobs(void **state)
 }
 
 static void
-a_warm_pool_makes_no_process_between_jobs(void **state)
+a_warm_pool_makes_no_process_between_jobs(void **state) /* S13 */
 {
     rig *self = *state;
     uint64_t started;
@@ -421,7 +421,7 @@ is_over(int32_t pid)
 }
 
 static void
-no_worker_outlives_a_host_that_is_killed(void **state) /* C-G6 */
+no_worker_outlives_a_host_that_is_killed(void **state) /* S16, C-G6 */
 {
     rig *self = *state;
 
@@ -449,7 +449,7 @@ no_worker_outlives_a_host_that_is_killed(void **state) /* C-G6 */
 }
 
 static void
-a_forked_host_has_nothing_to_do_with_it(void **state)
+a_forked_host_has_nothing_to_do_with_it(void **state) /* S16 */
 {
     rig *self = *state;
     pid_t child;

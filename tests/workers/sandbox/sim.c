@@ -244,6 +244,55 @@ answer_badly(sim_worker *self, const sim_request *head)
     }
 }
 
+/* Ends, one way or the other. */
+static void
+die(sim_worker *self, const sim_request *head)
+{
+    switch (head->act) {
+    case SIM_DIE:
+        end_as(self, (int)(head->number >> 8), (int)(head->number & 0xff));
+        break;
+    case SIM_DONE_DIE:
+        put(self, ERRAND__WIRE_DONE, 0);
+        end_as(self, CLD_KILLED, SIGSEGV);
+        break;
+    case SIM_DONE_DIE_QUIET:
+        put_quietly(self, self->request->sequence, ERRAND__WIRE_DONE, 0);
+        end_as(self, CLD_KILLED, SIGSEGV);
+        break;
+    default:
+        memset(self->bytes, 1, 100);
+        if (piece(self, 100))
+            end_as(self, CLD_KILLED, SIGBUS);
+    }
+}
+
+/* Answers late, or not at all. */
+static void
+wait_first(sim_worker *self, const sim_request *head)
+{
+    switch (head->act) {
+    case SIM_HANG:
+        hang(self);
+        break;
+    case SIM_OBEY:
+        while (!gone(self) &&
+               atomic_load_explicit(&self->request->cancelled, memory_order_relaxed) == 0)
+            nap(100);
+        if (!gone(self))
+            fail(self, 7, 0);
+        break;
+    case SIM_SCRIBBLE:
+        scribble(self);
+        break;
+    case SIM_FLIP:
+        flip(self);
+        break;
+    default:
+        storm(self, head->act == SIM_STUTTER);
+    }
+}
+
 static void
 serve_one(sim_worker *self)
 {
@@ -255,7 +304,7 @@ serve_one(sim_worker *self)
     memcpy(&head, body, size < sizeof head ? size : sizeof head);
     switch (head.act) {
     case SIM_SLOW:
-        nap(head.number); /* then */
+        nap(head.number);
         __attribute__((fallthrough));
     case SIM_ECHO:
         memcpy(self->bytes, body + sizeof head, size - sizeof head);
@@ -267,44 +316,22 @@ serve_one(sim_worker *self)
     case SIM_FAIL:
         fail(self, (int32_t)head.number, 0);
         break;
-    case SIM_HANG:
-        hang(self);
-        break;
-    case SIM_OBEY:
-        while (!gone(self) &&
-               atomic_load_explicit(&self->request->cancelled, memory_order_relaxed) == 0)
-            nap(100);
-        if (!gone(self))
-            fail(self, 7, 0);
-        break;
     case SIM_DIE:
-        end_as(self, (int)(head.number >> 8), (int)(head.number & 0xff));
-        break;
     case SIM_DONE_DIE:
-        put(self, ERRAND__WIRE_DONE, 0);
-        end_as(self, CLD_KILLED, SIGSEGV);
-        break;
     case SIM_DONE_DIE_QUIET:
-        put_quietly(self, self->request->sequence, ERRAND__WIRE_DONE, 0);
-        end_as(self, CLD_KILLED, SIGSEGV);
-        break;
     case SIM_PIECE_DIE:
-        memset(self->bytes, 1, 100);
-        if (piece(self, 100))
-            end_as(self, CLD_KILLED, SIGBUS);
+        die(self, &head);
+        break;
+    case SIM_HANG:
+    case SIM_OBEY:
+    case SIM_SCRIBBLE:
+    case SIM_FLIP:
+    case SIM_STORM:
+    case SIM_STUTTER:
+        wait_first(self, &head);
         break;
     case SIM_NO_WAKE:
         put_quietly(self, self->request->sequence, ERRAND__WIRE_DONE, 0);
-        break;
-    case SIM_SCRIBBLE:
-        scribble(self);
-        break;
-    case SIM_STORM:
-    case SIM_STUTTER:
-        storm(self, head.act == SIM_STUTTER);
-        break;
-    case SIM_FLIP:
-        flip(self);
         break;
     case SIM_PEEK:
         self->bytes[0] = (unsigned char)left_over(self, size);
