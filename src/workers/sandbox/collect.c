@@ -40,7 +40,7 @@ breach(errand__sandbox_slot *slot, const errand__sandbox_hand *hand)
 static bool
 gather(errand__sandbox_slot *slot, uint32_t length)
 {
-    if (slot->used + length > slot->room) {
+    if (slot->bytes == NULL || slot->used + length > slot->room) {
         size_t room = slot->room == 0 ? 4096 : slot->room;
         unsigned char *bytes;
 

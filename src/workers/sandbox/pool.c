@@ -113,6 +113,8 @@ sandbox_detach(errand_lease *lease, uint64_t deadline_ns)
     place->gone = true;
     errand__lock_release(&pool->lock);
     errand__outcome_leave(place);
+    if (atomic_load_explicit(&pool->waiting, memory_order_seq_cst) != 0)
+        errand__sandbox_monitor_kick(pool); /* others' jobs, for the workers of these */
 }
 
 static void

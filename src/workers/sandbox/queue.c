@@ -275,10 +275,11 @@ errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *hand)
         errand__sandbox_slot *slot;
         struct errand__spare *written = NULL;
         size_t room = 0;
-        bool others = false;
+        bool others = false, unfit;
 
         errand__lock_acquire(&pool->lock);
         slot = match_locked(pool, hand, &job, &others, &free_later);
+        unfit = !others && !errand__list_empty(&pool->idle);
         if (slot != NULL) {
             written = (struct errand__spare *)(void *)job->bytes;
             room = job->room;
@@ -288,8 +289,11 @@ errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *hand)
         errand__spares_free(free_later);
         if (others)
             errand__watcher_wake(pool);
-        if (slot == NULL)
+        if (slot == NULL) {
+            if (unfit && hand->cell != ERRAND__CELL_MONITOR)
+                errand__sandbox_monitor_kick(pool); /* for one that knows more */
             return;
+        }
         errand__sandbox_place *place = slot->lease->impl;
         errand__lease_hold(place->lease);
         if (!errand__job_begin(slot, hand, (unsigned char *)written)) {

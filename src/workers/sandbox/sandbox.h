@@ -138,12 +138,14 @@ typedef struct errand__sandbox_slot {
 
 /* ---- jobs and places ----------------------------------------------------------------------- */
 typedef struct errand__sandbox_job { /* beside a record */
-    /* Owner's until it is queued or assigned. */
+    /* Owner's: of the operation that is admitted next; the old one may still stand in a queue. */
+    uint32_t ready_entry;
+    size_t ready_size;
+    /* Guarded by the pool's lock until it is claimed; constant from then on. */
     uint32_t entry;
     size_t size;          /* of its request */
     uint64_t deadline_ns; /* its own, on the system's clock; 0 = none */
-    /* Guarded by the pool's lock. */
-    errand__link link; /* in its queue */
+    errand__link link;    /* in its queue */
     uint32_t generation;
     uint32_t slot;        /* of the slot it is assigned to, + 1; 0 = none */
     uint8_t rank;         /* of its queue */

@@ -30,8 +30,9 @@ whole_pages(size_t size)
 static bool
 map_over(void *address, size_t size, int flags, int fd)
 {
-    return syscall(SYS_mmap, address, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd,
-                   0) != -1;
+    const long protection = PROT_READ | PROT_WRITE, fixed = flags | MAP_FIXED;
+
+    return syscall(SYS_mmap, address, size, protection, fixed, (long)fd, 0L) != -1;
 }
 
 /* A file of that size, mapped at the address.  Answers an errno. */

@@ -43,9 +43,9 @@ errand__sandbox_ready(errand_lease *lease, const errand__record *record)
         return errand__misuse(ERRAND_EINVAL, "errand_submit",
                               "the request is larger than in_bytes of the policy");
     entry = portable->entry(record->state);
-    status = errand__entry_find(place->pool, entry, &job->entry);
+    status = errand__entry_find(place->pool, entry, &job->ready_entry);
     if (status == ERRAND_OK)
-        job->size = size;
+        job->ready_size = size;
     return status;
 }
 
@@ -110,15 +110,19 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     struct errand__spare *free_later = NULL;
     errand__sandbox_slot *slot = NULL;
 
-    job->deadline_ns = 0;
+    uint64_t deadline = 0;
+
     if (extra != NULL && extra->deadline_ns != 0 && !lease->is_virtual &&
         !lease->block->test_time)
-        job->deadline_ns = extra->deadline_entry.major;
+        deadline = extra->deadline_entry.major;
     errand__ages_submitted(&place->ages, record, generation);
     errand__lock_acquire(&pool->lock);
     if (errand__list_linked(&job->link)) /* of an operation that was cancelled */
         errand__job_drop_locked(place, job, &free_later);
     job->generation = generation;
+    job->entry = job->ready_entry;
+    job->size = job->ready_size;
+    job->deadline_ns = deadline;
     if (place->queued == 0)
         slot = errand__idle_take_locked(pool, job->entry);
     if (slot != NULL)

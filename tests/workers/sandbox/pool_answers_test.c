@@ -266,9 +266,7 @@ a_panic_in_read_response_is_one_panic(void **state)
 
     rig_begin(self);
     spec = rig_spec(self, SIM_PATTERN, 10, NULL, 0);
-    ((sim_request *)(void *)((char *)spec.state + sizeof(void *) + sizeof(errand_entry) +
-                             sizeof(size_t)))
-        ->reserved = 1;
+    rig_make_unreadable(&spec);
     rig_start_spec(self, 0, &spec);
     rig_await(self, 1);
     assert_int_equal(self->news[0].outcome, ERRAND_PANICKED);

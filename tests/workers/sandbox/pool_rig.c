@@ -9,6 +9,7 @@
 typedef struct rig_job {
     rig *owner;
     errand_entry entry;
+    bool plugin; /* no head */
     size_t size; /* of the bytes behind the head */
     sim_request head;
     unsigned char bytes[];
@@ -25,7 +26,9 @@ entry_of(const void *state)
 static size_t
 request_size(const void *state)
 {
-    return sizeof(sim_request) + ((const rig_job *)state)->size;
+    const rig_job *job = state;
+
+    return (job->plugin ? 0 : sizeof(sim_request)) + job->size;
 }
 
 static void
@@ -33,8 +36,11 @@ write_request(const void *state, unsigned char *out_bytes)
 {
     const rig_job *job = state;
 
-    memcpy(out_bytes, &job->head, sizeof job->head);
-    memcpy(out_bytes + sizeof job->head, job->bytes, job->size);
+    if (!job->plugin) {
+        memcpy(out_bytes, &job->head, sizeof job->head);
+        out_bytes += sizeof job->head;
+    }
+    memcpy(out_bytes, job->bytes, job->size);
 }
 
 static int32_t
@@ -46,10 +52,11 @@ read_response(errand_job *job, void *state, const unsigned char *bytes, size_t s
 
     if (self->head.reserved == 1)
         errand_panic("the response is unreadable");
-    sum = errand_payload_alloc(job, sizeof *sum + 8, out_payload);
+    sum = errand_payload_alloc(job, 32, out_payload);
     if (sum == NULL)
         return 12;
     sum[1] = size;
+    memcpy(&sum[2], bytes, size < 16 ? size : 16);
     for (size_t i = 0; i < size; i++) {
         sum[0] += bytes[i];
         if (self->head.act == SIM_PATTERN && bytes[i] != sim_byte(i)) {
@@ -155,10 +162,17 @@ rig_begin(rig *self)
     static const errand_entry first = {"/sim.so", "first", NULL};
 
     self->config.policy = &self->policy;
-    self->policy.entries = &first;
-    self->policy.entry_count = 1;
-    status = errand__sandbox_make(&self->config, &launcher, &self->executor, self->text,
-                                  sizeof self->text);
+    if (self->worker_path == NULL) {
+        self->policy.entries = &first;
+        self->policy.entry_count = 1;
+    }
+    self->config.worker_path = self->worker_path;
+    if (self->worker_path != NULL)
+        status = errand_sandbox_create(&self->config, &self->executor, self->text,
+                                       sizeof self->text);
+    else
+        status = errand__sandbox_make(&self->config, &launcher, &self->executor,
+                                      self->text, sizeof self->text);
     if (status != ERRAND_OK)
         fail_msg("%s: %s", errand_status_name(status), self->text);
     assert_int_equal(errand_runtime_create(&self->runtime_config, &self->runtime),
@@ -212,6 +226,25 @@ rig_spec(rig *self, sim_act act, uint64_t number, const void *bytes, size_t size
     return spec;
 }
 
+void
+rig_make_unreadable(const errand_spec *spec)
+{
+    ((rig_job *)spec->state)->head.reserved = 1;
+}
+
+errand_spec
+rig_plugin_spec(rig *self, const char *library, const char *symbol, const void *bytes,
+                size_t size)
+{
+    errand_spec spec = rig_spec(self, SIM_ECHO, 0, bytes, size);
+    rig_job *job = spec.state;
+
+    job->plugin = true;
+    job->entry.library = library;
+    job->entry.symbol = symbol;
+    return spec;
+}
+
 errand_identity
 rig_start_spec(rig *self, uintptr_t wait, const errand_spec *spec)
 {
@@ -235,6 +268,8 @@ hear(void *arg, errand_completion *completion)
     rig *self = arg;
     rig_news *news = &self->news[self->count++ % RIG_NEWS];
 
+    if (completion->payload.data != NULL && completion->payload.size >= 32)
+        memcpy(self->first, (char *)completion->payload.data + 16, 16);
     *news = (rig_news){
         .wait = (uintptr_t)completion->wait,
         .outcome = completion->outcome,

@@ -33,9 +33,11 @@ typedef struct rig {
     errand_runtime_config runtime_config;
     rig_news news[RIG_NEWS];
     size_t count;
-    unsigned dropped; /* states */
+    unsigned char first[16]; /* bytes of the last result */
+    unsigned dropped;        /* states */
     char text[256];
-    int descriptors; /* open before */
+    const char *worker_path; /* not NULL: real workers, of this program */
+    int descriptors;         /* open before */
     int64_t bytes;
 } rig;
 
@@ -49,6 +51,11 @@ void rig_end(rig *self); /* all three, QUIET, at most 10 s */
 /* A job: in spec, with a copy of the bytes. */
 errand_spec rig_spec(rig *self, sim_act act, uint64_t number, const void *bytes,
                      size_t size);
+/* A plug-in's function called with these bytes alone. */
+errand_spec rig_plugin_spec(rig *self, const char *library, const char *symbol,
+                            const void *bytes, size_t size);
+/* Its read_response panics. */
+void rig_make_unreadable(const errand_spec *spec);
 errand_identity rig_start(rig *self, uintptr_t wait, sim_act act, uint64_t number);
 errand_identity rig_start_spec(rig *self, uintptr_t wait, const errand_spec *spec);
 /* Parks and drains until so many completions were heard of in all. */
