@@ -101,6 +101,7 @@ struct errand__callee {
     ffi_type **types; /* of the parameters */
     void *type_block; /* ffi_types of structures */
     size_t type_block_size;
+    uint64_t splits;                  /* see errand__cif */
     int shape;                        /* of the fast paths; 0 = none: by ffi_call */
     size_t words;                     /* of all slots */
     size_t result_room;               /* bytes, at least 16 */
@@ -108,7 +109,7 @@ struct errand__callee {
     errand__trampoline **trampolines; /* of callback parameters, where ready; else NULL */
 };
 /* Arguments in place: slot i is one word (integers widened as their type says, floats' bits in the low
- * bytes) or a structure's image; addresses[i] is where the value of that slot begins. */
+ * bytes) or a structure's image; addresses: where each value begins, as libffi wants them. */
 typedef struct errand__frame {
     uint64_t *words;
     void **addresses;
@@ -123,6 +124,8 @@ typedef struct errand__cif {
     ffi_type ***types;
     void **block;
     size_t *block_size;
+    /* Parameters (a bit each) that libffi gets as two arguments, their two words; NULL = none may be. */
+    uint64_t *out_splits;
 } errand__cif;
 bool errand__cif_create(const errand_ffi_signature *view, errand__cif into,
                         errand_ffi_error *out_error);
@@ -341,6 +344,10 @@ void errand__result_image(errand__result_block *self, const errand_ffi_type *typ
                           const void *at, errand_ffi_value *out_value);
 bool errand__result_alloc(errand__result_block *self); /* after the measuring walk */
 void errand__result_payload(errand__result_block *self, errand_payload *out_payload);
+
+/* A log's bytes as a payload; OK, ENOMEM, EDECODE. */
+errand_status errand__result_decode(const void *bytes, size_t size,
+                                    errand_payload *out_payload);
 
 /* ---- callbacks (callback.c) ------------------------------------------------------------------------------- */
 errand__trampoline *errand__callback_trampoline(errand_ffi_callback *callback);

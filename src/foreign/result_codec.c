@@ -233,8 +233,8 @@ take_result(decoder *in)
     return in->good && in->left == 0;
 }
 
-static errand_status
-decode(const void *bytes, size_t size, errand_payload *out_payload)
+errand_status
+errand__result_decode(const void *bytes, size_t size, errand_payload *out_payload)
 {
     decoder in = {.at = bytes, .left = size, .good = true};
 
@@ -252,7 +252,8 @@ decode(const void *bytes, size_t size, errand_payload *out_payload)
 errand_status
 errand_ffi_codecs(errand_runtime *runtime)
 {
-    static const errand_payload_codec codec = {sizeof codec, encode, decode};
+    static const errand_payload_codec codec = {sizeof codec, encode,
+                                               errand__result_decode};
     errand_status status =
         errand_audit_payload(runtime, &errand_ffi_result_type, errand_ffi_result_digest);
 

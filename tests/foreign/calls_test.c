@@ -78,7 +78,8 @@ every_width_goes_through_at_its_ends(void **state)
                            "out of the range");
     }
     rig_assert_refused(rig, rig_function(rig, "u64 same_u64(u64)"),
-                       (errand_ffi_value[]){V(i)(-1)}, 1, 1, "-1 is out of the range of u64");
+                       (errand_ffi_value[]){V(i)(-1)}, 1, 1,
+                       "-1 is out of the range of u64");
     rig_assert_refused(rig, rig_function(rig, "i64 same_i64(i64)"),
                        (errand_ffi_value[]){V(u)(UINT64_C(1) << 63)}, 1, 1,
                        "9223372036854775808 is out of the range of i64");
@@ -100,9 +101,12 @@ floats_go_through_bit_by_bit(void **state)
     ffi_rig *rig = *state;
     errand_ffi_function *f64 = rig_function(rig, "f64 same_f64(f64)"),
                         *f32 = rig_function(rig, "f32 same_f32(f32)");
-    static const uint64_t wide[] = {0, UINT64_C(1) << 63, UINT64_C(0x7ff8000000000001),
+    static const uint64_t wide[] = {0,
+                                    UINT64_C(1) << 63,
+                                    UINT64_C(0x7ff8000000000001),
                                     UINT64_C(0xfff4deadbeef0001),
-                                    UINT64_C(0x7ff0000000000000), 1};
+                                    UINT64_C(0x7ff0000000000000),
+                                    1};
     static const uint32_t narrow[] = {0, 1u << 31, 0x7fc00001, 0xffa12345, 0x7f800000, 1};
     const errand_ffi_result *result;
 
@@ -135,19 +139,19 @@ arguments_of_all_kinds_keep_their_places(void **state)
     const errand_ffi_result *result;
     __typeof__(mixed) *direct;
 
-    result = RIG_CALL(rig, rig_function(rig, "i64 widen_all(i8, u8, i16, u16, i32, u32)"),
-                      V(i)(-1), V(u)(255), V(i)(-2), V(u)(65535), V(i)(-3),
-                      V(u)(4000000000));
+    result =
+        RIG_CALL(rig, rig_function(rig, "i64 widen_all(i8, u8, i16, u16, i32, u32)"),
+                 V(i)(-1), V(u)(255), V(i)(-2), V(u)(65535), V(i)(-3), V(u)(4000000000));
     assert_true(result->value.as.i == INT64_C(4000065784));
-    result = RIG_CALL(rig,
-                      rig_function(rig, "f64 mixed(i8, f64, f32, u64, i16, f32, f64, i32, "
-                                        "u8, f64, i64, u32)"),
-                      V(i)(-1), V(f64)(0.5), V(f32)(1.5f), V(u)(7), V(i)(-8), V(f32)(2.5f),
-                      V(f64)(-0.125), V(i)(-100), V(u)(200), V(f64)(1e3), V(i)(-5),
-                      V(u)(3));
+    result =
+        RIG_CALL(rig,
+                 rig_function(rig, "f64 mixed(i8, f64, f32, u64, i16, f32, f64, i32, "
+                                   "u8, f64, i64, u32)"),
+                 V(i)(-1), V(f64)(0.5), V(f32)(1.5f), V(u)(7), V(i)(-8), V(f32)(2.5f),
+                 V(f64)(-0.125), V(i)(-100), V(u)(200), V(f64)(1e3), V(i)(-5), V(u)(3));
     direct = (__typeof__(mixed) *)(uintptr_t)subject("mixed");
-    assert_true(result->value.as.f64 == direct(-1, 0.5, 1.5f, 7, -8, 2.5f, -0.125, -100,
-                                              200, 1e3, -5, 3));
+    assert_true(result->value.as.f64 ==
+                direct(-1, 0.5, 1.5f, 7, -8, 2.5f, -0.125, -100, 200, 1e3, -5, 3));
 }
 
 static void
@@ -155,18 +159,20 @@ structures_go_in_and_out_by_value(void **state)
 {
     ffi_rig *rig = *state;
     const errand_ffi_value numbers[] = {V(f64)(1), V(f64)(-0.0), V(f64)(3.5)},
-                           first[] = {V(u)(1), V(u)(65535)}, second[] = {V(u)(3), V(u)(4)},
+                           first[] = {V(u)(1), V(u)(65535)},
+                           second[] = {V(u)(3), V(u)(4)},
                            pairs[] = {V(struct)(first, 2), V(struct)(second, 2)},
-                           fields[] = {V(i)(-5), V(array)(numbers, 3), V(array)(pairs, 2)};
+                           fields[] = {V(i)(-5), V(array)(numbers, 3),
+                                       V(array)(pairs, 2)};
     const struct nested image = {-5, {1, -0.0, 3.5}, {{1, 65535}, {3, 4}}};
     errand_ffi_function *turn = rig_function(
         rig, "{i8, [3]f64, [2]{u16, u16}} turn({i8, [3]f64, [2]{u16, u16}}, i32)");
     const errand_ffi_value *items;
 
     for (int i = 0; i < 2; i++) {
-        const errand_ffi_result *result =
-            RIG_CALL(rig, turn, i == 0 ? V(struct)(fields, 3) : V(bytes)(&image, sizeof image),
-                     V(i)(2));
+        const errand_ffi_result *result = RIG_CALL(
+            rig, turn, i == 0 ? V(struct)(fields, 3) : V(bytes)(&image, sizeof image),
+            V(i)(2));
 
         assert_int_equal(result->value.kind, ERRAND_FFI_STRUCT);
         assert_int_equal(result->value.size, 3);
@@ -186,12 +192,24 @@ structures_go_in_and_out_by_value(void **state)
                      V(struct)((errand_ffi_value[]){V(f32)(1.5f), V(f32)(-0.0f)}, 2))
                 ->value.as.items;
     assert_true(signbit(items[0].as.f32) && items[1].as.f32 == 1.5f);
-    rig_assert_refused(rig, turn,
-                       (errand_ffi_value[]){V(struct)(fields, 2), V(i)(0)}, 2, 1,
-                       "2 items were given for a structure of 3");
-    rig_assert_refused(rig, turn,
-                       (errand_ffi_value[]){V(bytes)(&image, 5), V(i)(0)}, 2, 1,
-                       "5 bytes were given for a structure of 40");
+    rig_assert_refused(rig, turn, (errand_ffi_value[]){V(struct)(fields, 2), V(i)(0)}, 2,
+                       1, "2 items were given for a structure of 3");
+    rig_assert_refused(rig, turn, (errand_ffi_value[]){V(bytes)(&image, 5), V(i)(0)}, 2,
+                       1, "5 bytes were given for a structure of 40");
+}
+
+static void
+a_structure_in_the_last_integer_register_leaves_the_floats_alone(void **state)
+{
+    ffi_rig *rig = *state;
+    const struct both value = {7, 0.5};
+    errand_ffi_function *last =
+        rig_function(rig, "f64 last_register(f32, i64, i64, i64, i64, i64, {i64, f64})");
+    const errand_ffi_result *result =
+        RIG_CALL(rig, last, V(f32)(1.25f), V(i)(1), V(i)(2), V(i)(3), V(i)(4), V(i)(5),
+                 V(bytes)(&value, sizeof value));
+
+    assert_true(result->value.as.f64 == 2.5 + 15 + 21 + 2.5);
 }
 
 /* Spec case 101: a buffer of exactly the size. */
@@ -226,8 +244,8 @@ memory_is_read_filled_and_changed(void **state)
     result = RIG_CALL(rig, add, V(pointer)(NULL), V(u)(3));
     assert_null(result->outputs[0].bytes);
     rig_assert_refused(rig, count,
-                       (errand_ffi_value[]){V(string)("x"), V(bytes)(NULL, 3), V(u)(3)}, 3,
-                       2, "without an address");
+                       (errand_ffi_value[]){V(string)("x"), V(bytes)(NULL, 3), V(u)(3)},
+                       3, 2, "without an address");
     rig_assert_refused(rig, count,
                        (errand_ffi_value[]){V(u)(1), V(bytes)(bytes, 3), V(u)(3)}, 3, 1,
                        "argument 1 is u64, where the parameter is string");
@@ -280,10 +298,11 @@ variadic_calls_pass_as_the_compiler_does(void **state)
         doubles[i] = errand_ffi_f64(i / 8.0);
         sum = sum * 2 + i / 8.0;
     }
-    result = rig_call(rig,
-                      rig_function(rig, "f64 sum_doubles(i32, ..., f64, f64, f64, f64, f64, "
-                                        "f64, f64, f64, f64, f64)"),
-                      doubles, 11);
+    result =
+        rig_call(rig,
+                 rig_function(rig, "f64 sum_doubles(i32, ..., f64, f64, f64, f64, f64, "
+                                   "f64, f64, f64, f64, f64)"),
+                 doubles, 11);
     assert_true(result->value.as.f64 == sum);
     assert_int_equal(errand_ffi_library_create("libc.so.6", &libc), ERRAND_OK);
     errand_ffi_function *print = rig_function_of(
@@ -344,7 +363,8 @@ static void
 results_stay_in_their_cell(void **state)
 {
     static const char *const texts[] = {"i8 give_i8()", "unix64 i8 give_i8()",
-                                        "u8 give_i8()", "{i32, i32} small_turn({i32, i32})"};
+                                        "u8 give_i8()",
+                                        "{i32, i32} small_turn({i32, i32})"};
     static const char *const symbols[] = {"give_i8", "give_i8", "give_i8", "small_turn"};
     void *handle = dlopen(SUBJECT, RTLD_NOW);
     errand_ffi_error error;
@@ -354,11 +374,11 @@ results_stay_in_their_cell(void **state)
     for (int i = 0; i < 4; i++) {
         errand__callee *callee =
             errand__callee_create(dlsym(handle, symbols[i]), texts[i], &error);
-        struct {
+        _Alignas(16) struct {
             uint64_t before[2];
             uint64_t cell[2];
             uint64_t after[2];
-        } _Alignas(16) room = {{1, 2}, {0, 0}, {3, 4}};
+        } room = {{1, 2}, {0, 0}, {3, 4}};
         uint64_t word = 5;
         void *address = &word;
         errand__frame frame = {&word, &address, room.cell, 0};
@@ -386,6 +406,7 @@ what_cannot_be_found_fails_with_the_loaders_text(void **state)
     errand_ffi_error error = {.column = 0};
 
     assert_int_equal(errand_ffi_library_create("libnowhere.so.9", &none), ERRAND_OK);
+    assert_int_equal(errand_ffi_library_load(NULL, &error), ERRAND_EINVAL);
     assert_int_equal(errand_ffi_library_load(none, &error), ERRAND_EUNSUPPORTED);
     assert_non_null(strstr(error.text, "libnowhere.so.9"));
     errand_ffi_function *lost = rig_function_of(rig, none, "i32 f()");
@@ -425,6 +446,7 @@ main(void)
         CALL(floats_go_through_bit_by_bit),
         CALL(arguments_of_all_kinds_keep_their_places),
         CALL(structures_go_in_and_out_by_value),
+        CALL(a_structure_in_the_last_integer_register_leaves_the_floats_alone),
         CALL(memory_is_read_filled_and_changed),
         CALL(texts_come_back_copied),
         CALL(errno_is_the_functions_own),

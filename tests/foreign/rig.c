@@ -2,6 +2,7 @@
 /* Goal: tests of calls say what goes in and what must come out, and nothing else.
  * Method: every call runs through a real runtime, and through the bytes that a sandbox would get. */
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +32,18 @@ take(void *arg, errand_completion *completion)
     rig->payload = errand_completion_take(completion);
 }
 
-int
-rig_setup_order(void **state, errand_order order, bool threads)
+static int
+setup(void **state, errand_order order, bool threads, errand_recorder *recorder,
+      errand_replay *replay)
 {
     ffi_rig *made = calloc(1, sizeof *made);
     const errand_runtime_config config = {.struct_size = sizeof config,
                                           .order = order,
                                           .seed = 7,
                                           .on_completion = take,
-                                          .held_on_completion_arg = made};
+                                          .held_on_completion_arg = made,
+                                          .held_recorder = recorder,
+                                          .held_replay = replay};
     const errand_blocking_config pool = {
         .struct_size = sizeof pool, .workers_min = 2, .workers_max = 4};
 
@@ -55,6 +59,39 @@ rig_setup_order(void **state, errand_order order, bool threads)
     assert_int_equal(errand_ffi_library_create(SUBJECT, &made->library), ERRAND_OK);
     errand_misuse_hook(misused, made);
     *state = made;
+    return 0;
+}
+
+int
+rig_setup_order(void **state, errand_order order, bool threads)
+{
+    return setup(state, order, threads, NULL, NULL);
+}
+
+int
+rig_setup_logged(void **state, const char *path, bool replay)
+{
+    const errand_recorder_config made = {
+        .struct_size = sizeof made, .payloads = ERRAND_RECORD_PAYLOADS, .path = path};
+    const errand_replay_config wanted = {.struct_size = sizeof wanted, .path = path};
+    int64_t bytes = errand_testing_live_bytes();
+    errand_recorder *recorder = NULL;
+    errand_replay *log = NULL;
+    char text[256];
+
+    if (replay) {
+        if (errand_replay_open(&wanted, &log, text, sizeof text) != ERRAND_OK)
+            fail_msg("%s", text);
+    } else {
+        assert_int_equal(errand_recorder_open(&made, &recorder), ERRAND_OK);
+    }
+    setup(state, replay ? ERRAND_ORDER_REPLAY : ERRAND_ORDER_INLINE, false, recorder,
+          log);
+    ffi_rig *rig = *state;
+    rig->bytes = bytes;
+    rig->recorder = recorder;
+    rig->replay = log;
+    assert_int_equal(errand_ffi_codecs(rig->runtime), ERRAND_OK);
     return 0;
 }
 
@@ -102,6 +139,10 @@ rig_shutdown(ffi_rig *rig)
                      ERRAND_OK);
     assert_true(report.clean || report.posts_dropped > 0);
     errand_executor_abandon(&rig->executor);
+    if (rig->recorder != NULL)
+        assert_int_equal(errand_recorder_close(&rig->recorder), ERRAND_OK);
+    if (rig->replay != NULL)
+        assert_int_equal(errand_replay_close(&rig->replay), ERRAND_OK);
 }
 
 int
@@ -115,6 +156,8 @@ rig_teardown(void **state)
     errand_ffi_library_abandon(&done->library);
     rig_shutdown(done);
     errand__trampolines_forget();
+    while (done->threads && errand_testing_live_bytes() != done->bytes)
+        sched_yield(); /* its threads end by themselves; the watchdog counts */
     assert_int_equal(errand_testing_live_bytes(), done->bytes);
     errand_misuse_hook(NULL, NULL);
     free(done);
@@ -157,15 +200,15 @@ rig_apart(ffi_rig *rig, const errand_spec *spec)
     assert_non_null(handle);
     request = aligned_alloc(16, (size + 15) / 16 * 16);
     portable->write_request(spec->state, request);
-    callee = errand__callee_create(dlsym(handle, entry->symbol), entry->signature, &error);
+    callee =
+        errand__callee_create(dlsym(handle, entry->symbol), entry->signature, &error);
     assert_non_null(callee);
     errand__memory_reply_init(&reply, 1 << 24);
     code = errand__callee_serve(callee, request, size, NULL, 0, &reply.reply, &error);
     if (code != 0)
         fail_msg("%s: %d: %s", entry->signature, code, error.text);
-    assert_int_equal(portable->read_response(NULL, spec->state, reply.bytes, reply.size,
-                                             &payload),
-                     0);
+    assert_int_equal(
+        portable->read_response(NULL, spec->state, reply.bytes, reply.size, &payload), 0);
     errand__memory_reply_fini(&reply);
     errand__callee_destroy(callee);
     free(request);

@@ -10,6 +10,7 @@
  * apart and read back as a sandbox does; both results must be the same. */
 #include "errand/executor.h"
 #include "errand/ffi.h"
+#include "errand/record.h"
 #include "errand/task.h"
 #include "errand/testing.h"
 #include "foreign/foreign.h"
@@ -24,6 +25,8 @@ typedef struct ffi_rig {
     errand_ffi_function *functions[64];
     size_t function_count;
     bool threads, once; /* once: by a job alone */
+    errand_recorder *recorder;
+    errand_replay *replay;
     int completions, misuses;
     errand_outcome outcome;
     int32_t job_code;
@@ -38,6 +41,8 @@ int rig_setup_threads(void **state); /* arrival, a pool of threads */
 int rig_setup_inline(void **state);  /* seeded, a pool of threads */
 int rig_setup_paced(void **state);
 int rig_setup_order(void **state, errand_order order, bool threads);
+/* Inline, recorded to a file with payloads; or replayed from there. */
+int rig_setup_logged(void **state, const char *path, bool replay);
 int rig_teardown(void **state);
 void rig_shutdown(ffi_rig *rig); /* the runtime alone; may be called before teardown */
 

@@ -39,69 +39,69 @@ texts_are_read_and_written_canonically(void **state)
     }
 }
 
+static const struct {
+    const char *text;
+    uint32_t column, argument;
+    const char *part;
+} refused[] = {
+    {"", 1, 0, "the text ends"},
+    {"i32 f", 6, 0, "'(' and the parameters"},
+    {"i32 f(", 7, 1, "the text ends"},
+    {"i32 f(i32", 10, 1, "',' or ')'"},
+    {"i32 f(i32) x", 12, 0, "goes on"},
+    {"f(i32)", 1, 0, "'f' is no type"},
+    {"i32 f(i32, integer)", 12, 2, "'integer' is no type"},
+    {"i32 f(void, i32)", 11, 0, "',' or ')'"},
+    {"i32 f(i32, void)", 12, 2, "void is a result only"},
+    {"long double f()", 1, 0, "long double"},
+    {"i32 f(long double)", 7, 1, "long double"},
+    {"i32 f(union u)", 7, 1, "union"},
+    {"i32 f({i32, union u})", 13, 1, "union"},
+    {"i32 f({u8:3, u8})", 10, 1, "bit-fields"},
+    {"i32 f(struct s)", 7, 1, "{TYPE, TYPE}"},
+    {"i32 f(const char *)", 7, 1, "const is left out"},
+    {"i32 f(char *)", 12, 1, "',' or ')'"},
+    {"char *f()", 6, 0, "write pointer or string"},
+    {"i32 f(unsigned int)", 7, 1, "uint"},
+    {"i32 f(_Complex)", 7, 1, "complex"},
+    {"i32 f({})", 7, 1, "needs a field"},
+    {"i32 f({i32 i32})", 12, 1, "',' or '}'"},
+    {"i32 f({string})", 8, 1, "use pointer"},
+    {"i32 f({bytes})", 8, 1, "use pointer, or an array"},
+    {"i32 f([3]i32)", 7, 1, "put it into a structure"},
+    {"[3]i32 f()", 1, 0, "put it into a structure"},
+    {"i32 f({[0]i32})", 8, 1, "needs an element"},
+    {"i32 f({[x]i32})", 9, 1, "number of elements"},
+    {"i32 f({[99999]u8})", 8, 1, "65536"},
+    {"i32 f({[60000]u16})", 7, 1, "64 KiB"},
+    {"bytes f()", 1, 0, "pointer or string"},
+    {"fn(void()) f()", 1, 0, "a callback is a parameter only"},
+    {"i32 f(out)", 10, 1, "'bytes' belongs"},
+    {"i32 f(out i32)", 11, 1, "'bytes' belongs"},
+    {"i32 f(fn(string()))", 10, 1, "nobody could tell"},
+    {"i32 f(fn({i32}()))", 10, 1, "void, a scalar or a pointer"},
+    {"i32 f(fn(i32(bytes)))", 14, 1, "use pointer or string"},
+    {"i32 f(fn(i32()", 15, 1, "')' belongs here"},
+    {"i32 f(..., i32)", 7, 1, "behind the first"},
+    {"i32 f(i32, ..., i32, ...)", 22, 3, "stands once"},
+    {"i32 f(i32, ..., f32)", 17, 2, "write f64"},
+    {"i32 f(i32, ..., i8)", 17, 2, "write i32"},
+    {"i32 f({{{{{{{{{{{{{{{{{{i32}}}}}}}}}}}}}}}}}})", 23, 1, "deeper"},
+};
+
 static void
 errors_name_the_column_the_parameter_and_the_mend(void **state)
 {
-    static const struct {
-        const char *text;
-        uint32_t column, argument;
-        const char *part;
-    } rows[] = {
-        {"", 1, 0, "the text ends"},
-        {"i32 f", 6, 0, "'(' and the parameters"},
-        {"i32 f(", 7, 1, "the text ends"},
-        {"i32 f(i32", 10, 1, "',' or ')'"},
-        {"i32 f(i32) x", 12, 0, "goes on"},
-        {"f(i32)", 1, 0, "'f' is no type"},
-        {"i32 f(i32, integer)", 12, 2, "'integer' is no type"},
-        {"i32 f(void, i32)", 11, 0, "',' or ')'"},
-        {"i32 f(i32, void)", 12, 2, "void is a result only"},
-        {"long double f()", 1, 0, "long double"},
-        {"i32 f(long double)", 7, 1, "long double"},
-        {"i32 f(union u)", 7, 1, "union"},
-        {"i32 f({i32, union u})", 13, 1, "union"},
-        {"i32 f({u8:3, u8})", 10, 1, "bit-fields"},
-        {"i32 f(struct s)", 7, 1, "{TYPE, TYPE}"},
-        {"i32 f(const char *)", 7, 1, "const is left out"},
-        {"i32 f(char *)", 12, 1, "',' or ')'"},
-        {"char *f()", 6, 0, "write pointer or string"},
-        {"i32 f(unsigned int)", 7, 1, "uint"},
-        {"i32 f(_Complex)", 7, 1, "complex"},
-        {"i32 f({})", 7, 1, "needs a field"},
-        {"i32 f({i32 i32})", 12, 1, "',' or '}'"},
-        {"i32 f({string})", 8, 1, "use pointer"},
-        {"i32 f({bytes})", 8, 1, "use pointer, or an array"},
-        {"i32 f([3]i32)", 7, 1, "put it into a structure"},
-        {"[3]i32 f()", 1, 0, "put it into a structure"},
-        {"i32 f({[0]i32})", 8, 1, "needs an element"},
-        {"i32 f({[x]i32})", 9, 1, "number of elements"},
-        {"i32 f({[99999]u8})", 8, 1, "65536"},
-        {"i32 f({[60000]u16})", 7, 1, "64 KiB"},
-        {"bytes f()", 1, 0, "pointer or string"},
-        {"fn(void()) f()", 1, 0, "a callback is a parameter only"},
-        {"i32 f(out)", 10, 1, "'bytes' belongs"},
-        {"i32 f(out i32)", 11, 1, "'bytes' belongs"},
-        {"i32 f(fn(string()))", 10, 1, "nobody could tell"},
-        {"i32 f(fn({i32}()))", 10, 1, "void, a scalar or a pointer"},
-        {"i32 f(fn(i32(bytes)))", 14, 1, "use pointer or string"},
-        {"i32 f(fn(i32()", 15, 1, "')' belongs here"},
-        {"i32 f(..., i32)", 7, 1, "behind the first"},
-        {"i32 f(i32, ..., i32, ...)", 22, 3, "stands once"},
-        {"i32 f(i32, ..., f32)", 17, 2, "write f64"},
-        {"i32 f(i32, ..., i8)", 17, 2, "write i32"},
-        {"i32 f({{{{{{{{{{{{{{{{{{i32}}}}}}}}}}}}}}}}}})", 23, 1, "deeper"},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         errand__signature *signature = NULL;
         errand_ffi_error error = {.column = 0};
 
-        assert_int_equal(errand__signature_parse(rows[i].text, &signature, &error),
+        assert_int_equal(errand__signature_parse(refused[i].text, &signature, &error),
                          ERRAND_EINVAL);
-        if (error.column != rows[i].column || error.argument != rows[i].argument ||
-            strstr(error.text, rows[i].part) == NULL)
-            fail_msg("%s: column %u, parameter %u: %s", rows[i].text, error.column,
+        if (error.column != refused[i].column || error.argument != refused[i].argument ||
+            strstr(error.text, refused[i].part) == NULL)
+            fail_msg("%s: column %u, parameter %u: %s", refused[i].text, error.column,
                      error.argument, error.text);
     }
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -89,6 +90,15 @@ struct floats
 floats_turn(struct floats value)
 {
     return (struct floats){value.y, value.x};
+}
+
+/* The structure's integer takes the last integer register. */
+double
+last_register(float first, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e,
+              struct both value)
+{
+    return 2 * (double)first + (double)(a + b + c + d + e) + 3.0 * (double)value.whole +
+           5 * value.part;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -232,12 +242,12 @@ call_from_thread(int32_t (*callback)(int32_t, const char *), int32_t number)
 
 /* Waits until the byte is set; sets the second one first: "I am here". */
 int32_t
-wait_for_byte(volatile unsigned char *bytes)
+wait_for_byte(_Atomic unsigned char *bytes)
 {
     const struct timespec pause = {0, 1000000};
 
-    __atomic_store_n(&bytes[1], 1, __ATOMIC_RELEASE);
-    while (__atomic_load_n(&bytes[0], __ATOMIC_ACQUIRE) == 0)
+    atomic_store_explicit(&bytes[1], 1, memory_order_release);
+    while (atomic_load_explicit(&bytes[0], memory_order_acquire) == 0)
         nanosleep(&pause, NULL);
-    return bytes[2];
+    return atomic_load_explicit(&bytes[2], memory_order_relaxed);
 }

@@ -19,7 +19,13 @@ struct small { /* {i32, i32} */
 struct floats { /* {f32, f32} */
     float x, y;
 };
+struct both { /* {i64, f64} */
+    int64_t whole;
+    double part;
+};
 
+double last_register(float first, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e,
+                     struct both value);
 int8_t give_i8(void);
 uint16_t give_u16(void);
 bool give_true(void);
@@ -44,6 +50,6 @@ uint8_t call_void(void (*callback)(void));
 int32_t keep_callback(int32_t (*callback)(int32_t, const char *));
 int32_t call_kept(int32_t number);
 int32_t call_from_thread(int32_t (*callback)(int32_t, const char *), int32_t number);
-int32_t wait_for_byte(volatile unsigned char *bytes);
+int32_t wait_for_byte(_Atomic unsigned char *bytes);
 
 #endif
