@@ -178,15 +178,16 @@ ended(inside *self)
 }
 
 static uint64_t
-deadline(void)
+deadline(const inside *self)
 {
-    return errand__clock_now() + PATIENCE_S * UINT64_C(1000000000);
+    unsigned patience = self->patience_s == 0 ? PATIENCE_S : self->patience_s;
+    return errand__clock_now() + patience * UINT64_C(1000000000);
 }
 
 uint32_t
 inside_ready(inside *self)
 {
-    for (uint64_t end = deadline(); errand__clock_now() < end;) {
+    for (uint64_t end = deadline(self); errand__clock_now() < end;) {
         bool gone = ended(self);
         uint32_t ready =
             atomic_load_explicit(&self->response->ready, memory_order_acquire);
@@ -234,7 +235,7 @@ inside_ask(inside *self, uint32_t entry, const void *bytes, size_t size)
 uint32_t
 inside_answer(inside *self, uint32_t *out_length)
 {
-    for (uint64_t end = deadline(); errand__clock_now() < end;) {
+    for (uint64_t end = deadline(self); errand__clock_now() < end;) {
         bool gone = ended(self);
         uint64_t now = errand__wire_await_answer(
             &self->waiter, self->request, self->response, self->seen, gone ? 0 : TICK_NS);
@@ -267,7 +268,7 @@ inside_region(inside *self, uint64_t *out_offset)
 int
 inside_wait(inside *self)
 {
-    for (uint64_t end = deadline(); !ended(self);) {
+    for (uint64_t end = deadline(self); !ended(self);) {
         if (errand__clock_now() > end)
             fail_msg("the worker does not end");
         struct timespec tick = {.tv_nsec = 1000000};

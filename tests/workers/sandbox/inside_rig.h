@@ -17,6 +17,7 @@ typedef struct inside {
     errand__wire_waiter waiter;
     uint32_t sequence;
     uint64_t seen;
+    unsigned patience_s; /* how long a wait may last; 0 = 20 */
 } inside;
 
 /* How a start differs from the usual one; zeroed: in nothing. */
