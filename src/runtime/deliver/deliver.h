@@ -64,13 +64,6 @@ errand__collect(errand_runtime *runtime)
     if (!errand__inbox_empty(runtime->block))
         errand__collect_some(runtime);
 }
-/* asked.c: commands of jobs.  aside: kept for the due of its job; false: it is none.  sift: the same
- * with a chain; answers the rest.  run: what a job asked; true if there was something.  release: all
- * of it becomes news, from now on. */
-bool errand__asked_aside(errand_runtime *runtime, uintptr_t link);
-uintptr_t errand__asked_sift(errand_runtime *runtime, uintptr_t first, uintptr_t *last);
-bool errand__asked_run(errand_runtime *runtime, const errand__record *record);
-void errand__asked_release(errand_runtime *runtime);
 /* Takes the next item of pending: a completion is routed, given to fn and dropped; a command runs.
  * Answers what it was. */
 typedef enum errand__item {

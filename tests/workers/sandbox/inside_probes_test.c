@@ -425,14 +425,6 @@ static void
 processor_time_is_bounded(void **state)
 {
     (void)state;
-<<<<<<< HEAD
-    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
-    policy.cpu_seconds = 1;
-    static const trial trials[] = {{PROBE("burn", 0), DIES, SIGXCPU},
-                                   {PROBE("burn", 1), DIES, SIGKILL},
-                                   {PROBE("burn deaf", 0), DIES, SIGKILL}};
-    TRY_ALL(trials, &policy);
-=======
     burns_up_to_its_limit("burn", 0, SIGXCPU);
 }
 
@@ -441,7 +433,6 @@ processor_time_is_bounded_for_the_deaf_too(void **state)
 {
     (void)state;
     burns_up_to_its_limit("burn deaf", 0, SIGKILL);
->>>>>>> worker
 }
 
 /* Nothing that a job does with its signals keeps it alive. */
