@@ -380,7 +380,8 @@ ERRAND_API ERRAND_MUST_USE errand_status
 errand_reap_ready(errand_runtime *runtime, const errand_identity *identity);
 
 /* From other threads.  A handle is counted and may outlive the runtime.
- * errand_inbox_open [owner] · errand_inbox_abandon [any].
+ * errand_inbox_open [owner] · errand_inbox_abandon [any] · errand_inbox_closed [any]: has
+ *   the runtime ended?
  * errand_post_cancel [any]: OK = posted (also when it was posted before), EGONE = that
  *   operation or the inbox is gone, EREPRODUCE.
  * errand_post [any]: OK = fn(runtime, arg) runs once on the owner's thread inside a drain
@@ -398,11 +399,17 @@ typedef struct errand_command {
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_inbox_open(errand_runtime *runtime, errand_inbox **out_inbox);
 ERRAND_API void errand_inbox_abandon(errand_inbox **take_inbox);
+ERRAND_API bool errand_inbox_closed(const errand_inbox *inbox);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_post_cancel(errand_inbox *inbox, const errand_identity *identity);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_post(errand_inbox *inbox, errand_command *node);
 ERRAND_API void errand_interrupt(errand_inbox *inbox);
+/* errand_job_post [worker]: as errand_post, for a job whose body has not returned.  In the
+ *   seeded orders fn runs when the job is due, before its completion is told, and the run
+ *   stays reproducible; fn may not be left by longjmp there.  EGONE · EBUSY · EINVAL. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_job_post(errand_job *job, errand_command *node);
 /* For a collector's finaliser [owner]: no lock, no host code; done by the next drive or
  * drain.  errand_cancel_later: EUNKNOWN.  errand_abandon_later: ESPENT. */
 ERRAND_API ERRAND_MUST_USE errand_status

@@ -204,7 +204,7 @@ static void
 make_host(void)
 {
     errand__launcher launcher = {start, kill_worker, reap, NULL, NULL};
-    errand_policy policy = {
+    errand_sandbox_policy policy = {
         .struct_size = sizeof policy,
         .in_bytes = 4096,
         .out_bytes = 40000,

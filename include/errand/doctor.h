@@ -14,10 +14,10 @@ typedef struct errand_doctor_fact {
 
 /* errand_doctor: tries what sandboxes and reactors rest on: one call of visit per fact, always
  * the same facts in the same order.  Strings live until visit returns.  Short-lived children
- * without memory of their own try namespaces; nothing stays changed.
+ * try namespaces; nothing stays changed.
  *
  * Thread:   [any].
- * Errors:   EINVAL (visit is NULL) · ENOMEM; before the first call of visit. */
+ * Errors:   EINVAL (visit is NULL). */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_doctor(void (*visit)(void *arg, const errand_doctor_fact *fact), void *arg);
 

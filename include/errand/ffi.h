@@ -99,7 +99,7 @@ typedef struct errand_ffi_error {
  *   errand_ffi_library_load, here; it stays open while a call into it can run, also when all
  *   else has let go of it.   Errors: ENOMEM · EINVAL (an empty name).
  * errand_ffi_library_load: EUNSUPPORTED (it cannot be opened: the text is the loader's) ·
- *   EINVAL · ENOMEM. */
+ *   EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_ffi_library_create(const char *name, errand_ffi_library **out_library);
 ERRAND_API ERRAND_MUST_USE errand_status

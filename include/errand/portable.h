@@ -24,7 +24,8 @@ typedef struct errand_portable_type {
     const errand_entry *(*entry)(const void *state); /* lives as long as the state */
     size_t (*request_size)(const void *state);
     void (*write_request)(const void *state, unsigned char *out_bytes);
-    /* Answers as a body does; codes and messages of its own by errand_job_fail. */
+    /* Answers as a body does, codes and messages of its own by errand_job_fail; or
+     * ERRAND_PORTABLE_BROKEN: these bytes are no answer to that request. */
     int32_t (*read_response)(
         errand_job *job, void *state, const unsigned char *bytes, size_t size,
         errand_payload *out_payload);
@@ -34,6 +35,7 @@ typedef struct errand_portable_type {
     size_t (*answer)(errand_job *job, void *state, const unsigned char *question,
                      size_t size, unsigned char *out_answer, size_t room);
 } errand_portable_type;
+enum { ERRAND_PORTABLE_BROKEN = -1 };
 
 ERRAND_END
 #endif

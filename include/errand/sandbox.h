@@ -47,7 +47,7 @@ typedef struct errand_sandbox_path {
     uint32_t rights;
 } errand_sandbox_path;
 
-typedef struct errand_policy {
+typedef struct errand_sandbox_policy {
     uint32_t struct_size;
     uint32_t promises;
     uint32_t want_layers;    /* tried; 0 = all but the namespaces and the cgroup */
@@ -73,14 +73,14 @@ typedef struct errand_policy {
     uint32_t reuse;        /* jobs per worker: 0 = no limit, 1 = a fresh one for each */
     errand_on_deny on_deny;
     uint64_t tenant; /* a name for the report; a sandbox serves one tenant */
-} errand_policy;
+} errand_sandbox_policy;
 
 typedef struct errand_sandbox_config {
     uint32_t struct_size;
-    uint32_t workers_min;        /* kept ready; 0 = 1 */
-    uint32_t workers_max;        /* 0 = processors; at most 256 */
-    uint32_t flags;              /* none yet; must be 0 */
-    const errand_policy *policy; /* copied; NULL = PURE with all defaults */
+    uint32_t workers_min;                /* kept ready; 0 = 1 */
+    uint32_t workers_max;                /* 0 = processors; at most 256 */
+    uint32_t flags;                      /* none yet; must be 0 */
+    const errand_sandbox_policy *policy; /* copied; NULL = PURE with all defaults */
     const char *worker_path; /* of errand-worker; NULL = beside the library's libexec */
     uint32_t
         crash_limit; /* crashes within crash_window_ns that open the breaker; 0 = 8 */

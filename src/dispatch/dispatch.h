@@ -179,8 +179,9 @@ typedef struct errand__ringer {
     errand__record *record; /* whose body waits now; NULL = none */
     uint32_t generation;
     bool rung;
-    /* waiters: its pool's, see blocking.h.  Writers, Readers: as there.  Order, Pairs: as there:
-     * pool-waiters.  Why: as there. */
+    /* waiters: its pool's, see blocking.h.
+     * Writers: as there.  Readers: as there.  Order: acquire-release steps.  Pairs: pool-waiters.
+     * Why: as there. */
     _Atomic uint32_t *waiters;
 } errand__ringer;
 void errand__ringer_init(errand__ringer *ringer, _Atomic uint32_t *waiters);

@@ -112,7 +112,7 @@ by_default(int number, const siginfo_t *info)
     sigemptyset(&usual.sa_mask);
     sigaction(number, &usual, NULL);
     if (info->si_code <= 0)
-        syscall(SYS_tgkill, (long)getpid(), (long)syscall(SYS_gettid), (long)number);
+        syscall(SYS_tgkill, syscall(SYS_getpid), syscall(SYS_gettid), (long)number);
 }
 
 static void

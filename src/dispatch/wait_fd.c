@@ -147,6 +147,7 @@ errand_wait_fd(errand_job *job, int fd, short events, uint64_t deadline_ns,
     struct pollfd fds[2] = {{.fd = fd, .events = events}, {.fd = -1, .events = POLLIN}};
     errand__ringer *ringer;
     errand_status status;
+    bool impure;
 
     ERRAND_REQUIRE_ARG(job != NULL, ERRAND_EINVAL, "the job is NULL");
     ERRAND_REQUIRE_ARG(fd >= -1, ERRAND_EINVAL, "fd is neither a descriptor nor -1");
@@ -154,6 +155,8 @@ errand_wait_fd(errand_job *job, int fd, short events, uint64_t deadline_ns,
                        "an async job may not wait: hold its waker and answer pending");
     ERRAND_REQUIRE_ARG(errand__frame_job() == job, ERRAND_EMISUSE,
                        "only the thread that entered the body waits for it");
+    impure = job->impure; /* the clock is asked by us */
+    job->impure = true;
     ringer = job->hands->ringer;
     if (ringer != NULL) {
         ringer_open(ringer, job);
@@ -167,6 +170,7 @@ errand_wait_fd(errand_job *job, int fd, short events, uint64_t deadline_ns,
         ringer_close(ringer);
         errno = error;
     }
+    job->impure = impure;
     if (status == ERRAND_OK && (fds[0].revents & POLLNVAL) != 0)
         return errand__misuse(ERRAND_EINVAL, __func__, "fd is not open");
     if (status == ERRAND_OK && out_events != NULL)

@@ -49,7 +49,8 @@ errand__callee_create(void *address, const char *signature, errand_ffi_error *ou
     if (status != ERRAND_OK ||
         !errand__cif_create(&callee->signature->view,
                             (errand__cif){&callee->cif, &callee->types,
-                                          &callee->type_block, &callee->type_block_size},
+                                          &callee->type_block, &callee->type_block_size,
+                                          &callee->splits},
                             out_error)) {
         errand__callee_destroy(callee);
         return NULL;
@@ -233,27 +234,28 @@ void
 errand__callee_call(const errand__callee *callee, errand__frame *frame)
 {
     errand_ffi_kind kind = callee->signature->view.result.kind;
+    int *error = &errno; /* the same place before and after */
     uint64_t word;
 
     if (callee->shape >= SHAPE_FLOATS) {
         double number;
-        errno = 0;
+        *error = 0;
         number = call_floats(callee->address, callee->shape - SHAPE_FLOATS, frame->words);
-        frame->sys_errno = errno;
+        frame->sys_errno = *error;
         memcpy(frame->result, &number, sizeof number);
         return;
     }
     if (callee->shape != SHAPE_NONE) {
-        errno = 0;
+        *error = 0;
         word = call_words(callee->address, callee->shape - SHAPE_WORDS, frame->words);
-        frame->sys_errno = errno;
+        frame->sys_errno = *error;
     } else {
         /* libffi only reads the cif. */
         ffi_cif *cif = (ffi_cif *)(uintptr_t)&callee->cif;
-        errno = 0;
+        *error = 0;
         ffi_call(cif, FFI_FN((uintptr_t)callee->address), frame->result,
                  frame->addresses);
-        frame->sys_errno = errno;
+        frame->sys_errno = *error;
         if (kind == ERRAND_FFI_STRUCT || kind == ERRAND_FFI_VOID)
             return;
         memcpy(&word, frame->result, sizeof word);

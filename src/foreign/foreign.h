@@ -101,6 +101,7 @@ struct errand__callee {
     ffi_type **types; /* of the parameters */
     void *type_block; /* ffi_types of structures */
     size_t type_block_size;
+    uint64_t splits;                  /* see errand__cif */
     int shape;                        /* of the fast paths; 0 = none: by ffi_call */
     size_t words;                     /* of all slots */
     size_t result_room;               /* bytes, at least 16 */
@@ -108,7 +109,7 @@ struct errand__callee {
     errand__trampoline **trampolines; /* of callback parameters, where ready; else NULL */
 };
 /* Arguments in place: slot i is one word (integers widened as their type says, floats' bits in the low
- * bytes) or a structure's image; addresses[i] is where the value of that slot begins. */
+ * bytes) or a structure's image; addresses: where each value begins, as libffi wants them. */
 typedef struct errand__frame {
     uint64_t *words;
     void **addresses;
@@ -123,6 +124,8 @@ typedef struct errand__cif {
     ffi_type ***types;
     void **block;
     size_t *block_size;
+    /* Parameters (a bit each) that libffi gets as two arguments, their two words; NULL = none may be. */
+    uint64_t *out_splits;
 } errand__cif;
 bool errand__cif_create(const errand_ffi_signature *view, errand__cif into,
                         errand_ffi_error *out_error);
@@ -179,6 +182,8 @@ typedef struct errand__record_view {
 } errand__record_view;
 bool errand__wire_record(errand__wire *in, const errand_ffi_type *type,
                          errand__record_view *out_view);
+/* A string as in a result: word 0, bytes NULL for none. */
+bool errand__wire_text(errand__wire *in, errand__record_view *out_view);
 /* Writers: to a reply. */
 bool errand__wire_put_words(errand__reply *reply, const uint64_t *words, size_t count);
 bool errand__wire_put_head(errand__reply *reply, uint32_t first, uint32_t second);
@@ -257,5 +262,107 @@ extern _Thread_local const errand__current *errand__current_call;
 int32_t errand__callee_serve_direct(errand__callee *callee, const unsigned char *request,
                                     size_t size, errand__reply *reply, void *running,
                                     errand_ffi_error *out_error);
+
+/* ---- library, function (library.c, function.c) --------------------------------------------------- */
+void errand__library_hold(errand_ffi_library *library);
+const char *
+errand__library_name(const errand_ffi_library *library); /* NULL = the process */
+/* Opens it where nobody has yet. */
+bool errand__library_open(errand_ffi_library *library, errand_ffi_error *out_error);
+void *errand__library_find(errand_ffi_library *library, const char *symbol,
+                           errand_ffi_error *out_error);
+void errand__function_hold(errand_ffi_function *function);
+/* Found and made at its first call; NULL: *out_code says why. */
+errand__callee *errand__function_callee(errand_ffi_function *function, int32_t *out_code,
+                                        errand_ffi_error *out_error);
+const errand_entry *errand__function_entry(const errand_ffi_function *function);
+
+/* ---- buffers (buffer.c) ------------------------------------------------------------------------------ */
+/* Where a buffer's memory comes from. */
+typedef struct errand__buffer_memory {
+    void *(*alloc)(void *owner, size_t size); /* zeroed, 16-aligned; NULL = none */
+    void (*free)(void *owner, void *data, size_t size);
+    /* Where in a region that a sandbox's workers can read it lies; false: nowhere.  May be NULL. */
+    bool (*region)(void *owner, const void *data, uint64_t *out_offset);
+    void (*drop)(void *owner); /* the buffer is gone; may be NULL */
+} errand__buffer_memory;
+errand_status errand__buffer_create(const errand__buffer_memory *held_memory, void *owner,
+                                    size_t size, errand_ffi_buffer **out_buffer);
+void errand__buffer_pin(errand_ffi_buffer *buffer);
+void errand__buffer_unpin(errand_ffi_buffer *buffer);
+bool errand__buffer_region(const errand_ffi_buffer *buffer, uint64_t *out_offset);
+
+/* ---- values and requests (value.c, pack.c) ------------------------------------------------------------- */
+/* A scalar, pointer included, as a word; false: it does not fit. */
+bool errand__value_word(errand_ffi_kind kind, const errand_ffi_value *value,
+                        uint32_t argument, uint64_t *out_word,
+                        errand_ffi_error *out_error);
+/* A structure or array into its zeroed memory. */
+bool errand__value_image(const errand_ffi_type *type, const errand_ffi_value *value,
+                         uint32_t argument, unsigned char *image,
+                         errand_ffi_error *out_error);
+/* A call that waits to be made: the job's state. */
+typedef struct errand__call {
+    errand_ffi_function *function;
+    errand__memory_reply request; /* with addresses: see errand__call_write */
+    size_t hold_count;
+    size_t size; /* of this block */
+    /* What it keeps: the buffers and callbacks, by parameter. */
+    struct errand__call_hold {
+        errand_ffi_kind kind; /* BUFFER or CALLBACK */
+        uint32_t parameter;
+        void *object;
+    } holds[];
+} errand__call;
+errand_status errand__call_create(errand_ffi_function *function,
+                                  const errand_ffi_value *arguments, size_t count,
+                                  errand__call **out_call, errand_ffi_error *out_error);
+void errand__call_destroy(errand__call *call);
+/* The request as another process can read it: without addresses. */
+size_t errand__call_request_size(const errand__call *call);
+void errand__call_write(const errand__call *call, unsigned char *out_bytes);
+errand_ffi_callback *errand__call_callback(const errand__call *call, uint32_t parameter);
+
+/* ---- results (result.c, result_codec.c) ------------------------------------------------------------------- */
+/* Checks a response and makes the payload of it.  apart: it comes from another process.  Answers 0 or a
+ * number of ERRAND_FFI_TABLE. */
+int32_t errand__result_read(const errand__call *call, const unsigned char *bytes,
+                            size_t size, bool apart, errand_payload *out_payload,
+                            errand_ffi_error *out_error);
+/* A block that is measured first (block NULL) and filled then, by the same walk. */
+typedef struct errand__result_block {
+    errand_ffi_result *block;
+    size_t values, outputs, bytes; /* how many were taken */
+    size_t values_all, outputs_all, size;
+} errand__result_block;
+/* All three answer NULL while it is measured. */
+errand_ffi_value *errand__result_values(errand__result_block *self, size_t count);
+errand_ffi_output *errand__result_outputs(errand__result_block *self, size_t count);
+unsigned char *errand__result_bytes(errand__result_block *self, size_t size); /* + a 0 */
+/* A value that lies in memory; its items are taken from the block.  string: its address. */
+void errand__result_image(errand__result_block *self, const errand_ffi_type *type,
+                          const void *at, errand_ffi_value *out_value);
+bool errand__result_alloc(errand__result_block *self); /* after the measuring walk */
+void errand__result_payload(errand__result_block *self, errand_payload *out_payload);
+
+/* A log's bytes as a payload; OK, ENOMEM, EDECODE. */
+errand_status errand__result_decode(const void *bytes, size_t size,
+                                    errand_payload *out_payload);
+
+/* ---- callbacks (callback.c) ------------------------------------------------------------------------------- */
+errand__trampoline *errand__callback_trampoline(errand_ffi_callback *callback);
+void errand__callback_owned(errand_ffi_callback *callback); /* by this thread */
+/* Around a body that may be called back: until the job's end, however it ends. */
+typedef struct errand__running errand__running;
+bool errand__running_begin(errand_job *job, const errand__call *call,
+                           errand__running **out_running);
+/* Asks the owner, or is it; job: whose body is on this thread, or NULL.  False: nobody answered. */
+bool errand__callback_ask(errand_ffi_callback *callback, errand_job *job,
+                          const errand_ffi_value *arguments, uint64_t *out_word);
+/* Arguments where they lie, as values, in room (of FFI_PARAMETERS_MAX) or in block, which is the
+ * caller's to free then.  NULL = no memory. */
+errand_ffi_value *errand__callback_values(const errand_ffi_signature *view,
+                                          void **arguments, errand_ffi_value *room,
+                                          errand__result_block *block);
 
 #endif

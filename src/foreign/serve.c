@@ -153,6 +153,7 @@ static void
 fill(served *self, char *copies)
 {
     const errand_ffi_signature *view = &self->callee->signature->view;
+    void **addresses = self->frame.addresses;
     errand__record_view record;
 
     (void)read_head(self);
@@ -160,7 +161,9 @@ fill(served *self, char *copies)
         const errand_ffi_type *type = &view->parameters[i];
         uint64_t *slot = self->frame.words + self->callee->slots[i];
 
-        self->frame.addresses[i] = slot;
+        *addresses++ = slot;
+        if ((self->callee->splits >> i & 1) != 0)
+            *addresses++ = slot + 1;
         errand__wire_record(&self->request, type, &record);
         self->memory[i].tag = record.tag;
         self->memory[i].size = record.size;
@@ -171,7 +174,7 @@ fill(served *self, char *copies)
         *slot = errand__kind_scalar(type->kind)
                     ? errand__word_narrow(type->kind, record.word)
                     : (uint64_t)(uintptr_t)address_of(self, i, &record, &copies);
-        self->frame.addresses[i] = errand__word_place(type->kind, slot);
+        addresses[-1] = errand__word_place(type->kind, slot);
     }
 }
 
@@ -215,8 +218,7 @@ serve(served *self, errand__reply *reply, void *running)
     _Alignas(16) unsigned char small[FRAME_SMALL];
     unsigned char *block = small;
     size_t words = (self->callee->words * 8 + 15) / 16 * 16, size;
-    size_t addresses =
-        (self->callee->signature->view.count * sizeof(void *) + 15) / 16 * 16;
+    size_t addresses = (self->callee->cif.nargs * sizeof(void *) + 15) / 16 * 16;
     errand__current current = {self->callee, reply, running};
     const errand__current *outer = errand__current_call;
     int32_t code = check(self);
@@ -237,7 +239,8 @@ serve(served *self, errand__reply *reply, void *running)
     self->frame.addresses = (void **)(void *)(block + words);
     self->frame.result = block + words + addresses;
     fill(self, (char *)block + words + addresses + self->callee->result_room);
-    errand__current_call = &current;
+    if (running != NULL || self->callee->trampolines != NULL)
+        errand__current_call = &current; /* else a panic would leave it behind */
     errand__callee_call(self->callee, &self->frame);
     errand__current_call = outer;
     if (!respond(self, reply)) {

@@ -45,10 +45,10 @@ errand__trampoline_create(const errand_ffi_signature *view,
     made->owner = owner;
     made->process = (int)getpid();
     atomic_init(&made->uses, 0);
-    if (!errand__cif_create(
-            &made->view,
-            (errand__cif){&made->cif, &made->types, &made->block, &made->block_size},
-            out_error)) {
+    if (!errand__cif_create(&made->view,
+                            (errand__cif){&made->cif, &made->types, &made->block,
+                                          &made->block_size, NULL},
+                            out_error)) {
         errand__trampoline_destroy(made);
         return NULL;
     }

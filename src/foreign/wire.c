@@ -85,6 +85,23 @@ read_memory(errand__wire *in, const errand_ffi_type *type, errand__record_view *
 }
 
 bool
+errand__wire_text(errand__wire *in, errand__record_view *out_view)
+{
+    *out_view = (errand__record_view){.tag = errand__wire_word(in)};
+    out_view->size = errand__wire_word(in);
+    if (out_view->tag == FFI_TAG_NULL && out_view->size == 0)
+        return in->good;
+    if (out_view->tag != FFI_TAG_INLINE || out_view->size >= in->size)
+        in->good = false;
+    out_view->bytes = errand__wire_bytes(in, (size_t)out_view->size + 1);
+    if (out_view->bytes == NULL ||
+        memchr(out_view->bytes, 0, (size_t)out_view->size + 1) !=
+            out_view->bytes + out_view->size)
+        in->good = false;
+    return in->good;
+}
+
+bool
 errand__wire_record(errand__wire *in, const errand_ffi_type *type,
                     errand__record_view *out_view)
 {

@@ -18,6 +18,8 @@ enum {
     ERRAND__NODE_POSTED = 2,     /* an errand__record; next in record->post */
     ERRAND__NODE_TAGS = 7
 };
+/* In library[1] of a command: what stands there besides is the record of the job that posted it. */
+enum { ERRAND__COMMAND_OF_JOB = 1 };
 enum { /* values of the head that are no node */
        ERRAND__INBOX_EMPTY = 0,
        ERRAND__INBOX_PARKED = 8,  /* the consumer sleeps, or is about to */
@@ -115,6 +117,13 @@ typedef struct errand__putter {
     const void *recent[8]; /* what it put last */
 } errand__putter;
 
+/* Has it been closed?  Any thread. */
+static inline bool
+errand__inbox_closed(const errand__block *block)
+{
+    return atomic_load_explicit(&block->head, memory_order_acquire) ==
+           ERRAND__INBOX_CLOSED; /* Pairs: inbox-put */
+}
 /* put: push the node; wakes what has to be woken.  False: the inbox is closed and the node is
  * still the caller's.  Any thread.  Never blocks (a futex wake or an 8-byte write at most). */
 /* putter: NULL = wake at once; else the worker's own: owes is set to true instead of waking a

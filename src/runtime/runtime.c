@@ -6,7 +6,7 @@
  * another thread but never has two.  A forked child is recognised by a number that the fork
  * handler steps: one load per call (O61). */
 #include <string.h>
-#include "runtime/checkpoint.h"
+#include "runtime/kept/checkpoint.h"
 #include "runtime/runtime.h"
 
 errand_status

@@ -3,6 +3,7 @@
  * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
 #include "errand/choice.h"
 #include "errand/traps.h"
+#include "errand/wait.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -49,6 +50,14 @@ call_job_epoch(stage *self, int broken)
 {
     (void)errand_job_epoch(N(1, self->job));
     return told(self);
+}
+
+static errand_status
+call_wait_fd(stage *self, int broken)
+{
+    errand_status status = errand_wait_fd(N(1, self->job), -1, 0, 1, NULL);
+
+    return status == ERRAND_ETIMEOUT ? ERRAND_OK : status;
 }
 
 static errand_status
@@ -111,6 +120,12 @@ static errand_status
 call_job_follow(stage *self, int broken)
 {
     return errand_job_follow(N(1, self->job), N(2, &self->spec), NULL);
+}
+
+static errand_status
+call_job_post(stage *self, int broken)
+{
+    return errand_job_post(N(1, self->job), N(2, &self->command));
 }
 
 static errand_status
@@ -275,6 +290,8 @@ const public_call inside_calls[] = {
      ERRAND_OK, ERRAND_OK},
     {"errand_job_impure", call_job_impure, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},
+    {"errand_wait_fd", call_wait_fd, PLACE_JOB, 1, ERRAND_EMISUSE, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK},
     {"errand_job_message", call_job_message, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_job_fail", call_job_fail, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
@@ -288,6 +305,8 @@ const public_call inside_calls[] = {
     {"errand_payload_alloc", call_payload_alloc, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_job_follow", call_job_follow, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK},
+    {"errand_job_post", call_job_post, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},
     {"errand_completion_take", call_completion_take, PLACE_NEWS, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: a pool whose jobs panic one after the other, or whose bodies do not end, says so at the next
- * submit, and only as long as that is so (O10, O24, O45; the promise C3).
+ * submit, and only as long as that is so (O10, O45, O78).
  * Method: panics and thread exits on a pool whose clock the test moves; bodies behind gates. */
 #include <pthread.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ breaker_opens_after_so_many_panics_and_closes_by_the_clock(void **state)
         assert_int_equal(faults(&rig).flags, 0);
         run(&rig, &bad);
         assert_int_equal(faults(&rig).flags, ERRAND_FAULTS_BREAKER_OPEN);
-        assert_int_equal(try_again(&rig, &good), ERRAND_EBREAKER);
+        assert_int_equal(try_again(&rig, &good), ERRAND_EBREAKER); /* of errand_submit */
         errand_testing_idle_clock(rig.executor, 80 * SECOND);
         assert_int_equal(try_again(&rig, &good), ERRAND_EBREAKER);
         errand_testing_idle_clock(rig.executor, 10 * SECOND);

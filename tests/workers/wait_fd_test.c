@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: errand_wait_fd ends by an event, by the deadline and by every cancel, however shortly before the
- * sleep that comes (the promise C5).
+ * sleep that comes (O37, O60).
  * Method: a pause point between the look at the token and the sleep; then many rounds in which a cancel
  * and a byte race, at offsets that are moved until both have won their share. */
 #include <errno.h>
@@ -373,6 +373,29 @@ wait_without_a_descriptor_of_its_own_looks_at_the_token(void **state)
 }
 
 static void
+system_that_refuses_to_wait_is_told(void **state)
+{
+    /* poll takes no more descriptors than a process may have open. */
+    struct rlimit before, none;
+    pool_rig rig;
+    waiter self;
+
+    (void)state;
+    rig_init(&rig, 1, 1);
+    waiter_init(&self);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    rig_start(&rig, &self.job);
+    rig_await(&rig, 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(self.status, ERRAND_ESYSTEM); /* of errand_wait_fd */
+    rig_fini(&rig);
+    waiter_fini(&self);
+}
+
+static void
 manual_executor_waits_too(void **state)
 {
     errand_executor *manual;
@@ -411,6 +434,7 @@ main(void)
         cmocka_unit_test(waits_where_nobody_may_wait_are_refused),
         cmocka_unit_test(only_the_thread_of_the_body_waits),
         cmocka_unit_test(wait_without_a_descriptor_of_its_own_looks_at_the_token),
+        cmocka_unit_test(system_that_refuses_to_wait_is_told),
         cmocka_unit_test(manual_executor_waits_too),
     };
 

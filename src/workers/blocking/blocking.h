@@ -433,7 +433,8 @@ void errand__pool_nudge(errand_lease *lease, errand__record *record, uint32_t ge
 /* breaker.c */
 errand_status errand__trouble_refusal(errand__pool *pool); /* what submit answers now */
 void errand__trouble_refresh_locked(errand__pool *pool) ERRAND_REQUIRES(pool->lock);
-void errand__trouble_panic(errand__pool *pool); /* a body panicked or ended its thread */
+/* Its body panicked or ended its thread, and is not settled yet. */
+void errand__trouble_panic(errand__worker *worker);
 void errand__trouble_fault_locked(errand__pool *pool, const errand_fault *fault)
     ERRAND_REQUIRES(pool->lock);
 /* Fills the defaults in; what is wrong, NULL = nothing. */

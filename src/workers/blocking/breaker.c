@@ -84,11 +84,11 @@ static void
 note_event_locked(errand__pool *pool)
 {
     errand__trouble *trouble = &pool->trouble;
-    uint64_t events = trouble->config.breaker_events;
-    uint64_t now = errand__pool_clock_locked(pool);
+    uint64_t events = trouble->config.breaker_events, now;
 
     if (events > ERRAND__BREAKER_MOST || trouble->open_until != 0)
         return;
+    now = errand__pool_clock_locked(pool);
     trouble->events[trouble->event_count++ % events] = now;
     /* The oldest of the last so many, where the next one will stand. */
     if (trouble->event_count >= events &&
@@ -100,14 +100,25 @@ note_event_locked(errand__pool *pool)
     }
 }
 
+/* Before its completion is put, so that who hears of that can read of this.  The clock is ours, not the
+ * body's: no trap for hidden input may take it for that. */
 void
-errand__trouble_panic(errand__pool *pool)
+errand__trouble_panic(errand__worker *worker)
 {
+    errand__pool *pool = worker->pool;
+    errand_job *job = worker->hands.job;
+    bool impure;
+
+    if (job == NULL)
+        return;
+    impure = job->impure;
+    job->impure = true;
     errand__lock_acquire(&pool->lock);
     pool->trouble.counts.panics++;
     note_event_locked(pool);
     errand__trouble_refresh_locked(pool);
     errand__lock_release(&pool->lock);
+    job->impure = impure;
 }
 
 void

@@ -224,7 +224,6 @@ errand__worker_enter(errand__worker *worker)
     errand__worker_interruptible(worker);
     errand__ringer_init(&worker->ringer, &pool->waiters);
     worker->hands.ringer = &worker->ringer;
-    worker->hands.memory_max = pool->trouble.config.job_memory_max;
     if (worker->fault != NULL && errand__fault_enter(worker->fault))
         worker->hands.fault = worker->fault;
     pthread_setspecific(worker_key, worker);
@@ -300,7 +299,7 @@ ended_inside(void *arg)
 
     errand__frame_unwind(&worker->hands.frame);
     if (worker->hands.job != NULL) {
-        errand__trouble_panic(pool);
+        errand__trouble_panic(worker);
         errand__hands_panicked(&worker->hands, "thread exit: the body ended its thread; "
                                                "return from it instead");
         errand__worker_account(worker);

@@ -40,6 +40,7 @@ run_group(errand__worker *worker)
         group->start = hands->cycles;
         hands->lazy = hands->lazy_left = group->tiny ? TINY_SHARED : 0;
         hands->epoch = group->lease->epoch;
+        hands->memory_max = worker->pool->trouble.config.job_memory_max;
     }
     while (group->next < group->count &&
            !atomic_load_explicit(&worker->leave, memory_order_relaxed)) {
@@ -196,7 +197,7 @@ errand__worker_main(void *arg)
         return NULL;
     }
     if (ERRAND__CATCH(&worker->hands.frame)) {
-        errand__trouble_panic(worker->pool);
+        errand__trouble_panic(worker);
         errand__hands_panicked(&worker->hands, worker->hands.frame.message);
         errand__worker_account(worker);
     }

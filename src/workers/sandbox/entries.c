@@ -109,7 +109,7 @@ errand__entry_find(errand__sandbox *pool, const errand_entry *entry, uint32_t *o
 void
 errand__entries_init(errand__sandbox *pool)
 {
-    const errand_policy *policy = &pool->policy.values;
+    const errand_sandbox_policy *policy = &pool->policy.values;
 
     for (size_t i = 0; i < policy->entry_count; i++) {
         pool->entries[i] = policy->entries[i];

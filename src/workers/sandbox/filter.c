@@ -16,9 +16,6 @@
  *   places are found again in the finished program. */
 #include "workers/sandbox/filter.h"
 
-/* The SCMP_A macros leave out what their comparison does not need. */
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -46,6 +43,8 @@
 #define MAP_KIND ((uint64_t)0x0f | MAP_ANONYMOUS)
 /* What makes an open more than reading; O_TMPFILE holds O_DIRECTORY, which is none. */
 #define OPEN_WRITES ((uint64_t)O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+
+enum { FCNTL_MAX = 40, F_LINUX = 1024 };
 
 typedef struct rules {
     scmp_filter_ctx context;
@@ -90,6 +89,20 @@ static const refused refused_calls[] = {
     {EFAULT, "uname"},
     {0, "getuid"},
 };
+
+/* Conditions on argument at: masked, or (of an int, whose upper half may hold anything) equal. */
+static struct scmp_arg_cmp
+masked(unsigned at, uint64_t mask, uint64_t value)
+{
+    return (struct scmp_arg_cmp){
+        .arg = at, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value};
+}
+
+static struct scmp_arg_cmp
+is(unsigned at, uint32_t value)
+{
+    return masked(at, UINT32_MAX, value);
+}
 
 static void
 rule(rules *self, uint32_t action, const char *name, unsigned count,
@@ -156,41 +169,37 @@ static void
 rules_of_memory(rules *self)
 {
     uint32_t denied = SCMP_ACT_ERRNO(EACCES);
-    struct scmp_arg_cmp plain[] = {
-        SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-        SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_KIND, MAP_PRIVATE | MAP_ANONYMOUS)};
+    struct scmp_arg_cmp plain[] = {masked(2, PROT_EXEC, 0),
+                                   masked(3, MAP_KIND, MAP_PRIVATE | MAP_ANONYMOUS)};
     rule(self, SCMP_ACT_ALLOW, "mmap", 2, plain);
     if (self->stage == ERRAND__FILTER_LOADING) {
         /* Files: read, written (copies), or executed, but not the last two at once. */
         static const uint64_t modes[] = {0, PROT_WRITE, PROT_EXEC};
         uint64_t mask = PROT_WRITE | PROT_EXEC;
         for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-            struct scmp_arg_cmp file[] = {
-                SCMP_A2(SCMP_CMP_MASKED_EQ, mask, modes[i]),
-                SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_KIND, MAP_PRIVATE)};
+            struct scmp_arg_cmp file[] = {masked(2, mask, modes[i]),
+                                          masked(3, MAP_KIND, MAP_PRIVATE)};
             rule(self, SCMP_ACT_ALLOW, "mmap", 2, file);
         }
-        struct scmp_arg_cmp both[] = {SCMP_A2(SCMP_CMP_MASKED_EQ, mask, mask)};
+        struct scmp_arg_cmp both[] = {masked(2, mask, mask)};
         rule(self, denied, "mmap", 1, both);
         struct scmp_arg_cmp nowhere[] = {
-            SCMP_A2(SCMP_CMP_MASKED_EQ, mask, PROT_EXEC),
-            SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_KIND, MAP_PRIVATE | MAP_ANONYMOUS)};
+            masked(2, mask, PROT_EXEC), masked(3, MAP_KIND, MAP_PRIVATE | MAP_ANONYMOUS)};
         rule(self, denied, "mmap", 2, nowhere);
     } else {
-        rule_one(self, denied, "mmap", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC));
+        rule_one(self, denied, "mmap", masked(2, PROT_EXEC, PROT_EXEC));
         if ((self->promises & (ERRAND_PROMISE_RPATH | ERRAND_PROMISE_WPATH)) != 0) {
-            struct scmp_arg_cmp file[] = {
-                SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-                SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_KIND, MAP_PRIVATE)};
+            struct scmp_arg_cmp file[] = {masked(2, PROT_EXEC, 0),
+                                          masked(3, MAP_KIND, MAP_PRIVATE)};
             rule(self, SCMP_ACT_ALLOW, "mmap", 2, file);
         }
     }
-    rule_one(self, SCMP_ACT_ALLOW, "mprotect", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    rule_one(self, denied, "mprotect", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC));
+    rule_one(self, SCMP_ACT_ALLOW, "mprotect", masked(2, PROT_EXEC, 0));
+    rule_one(self, denied, "mprotect", masked(2, PROT_EXEC, PROT_EXEC));
     static const uint32_t advices[] = {MADV_NORMAL,   MADV_DONTNEED,   MADV_FREE,
                                        MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP};
     for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
-        rule_one(self, SCMP_ACT_ALLOW, "madvise", SCMP_A2_32(SCMP_CMP_EQ, advices[i]));
+        rule_one(self, SCMP_ACT_ALLOW, "madvise", is(2, advices[i]));
 }
 
 static void
@@ -200,10 +209,8 @@ rules_of_waiting(rules *self)
                                           FUTEX_WAKE_BITSET};
     uint32_t mask = ~(uint32_t)(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
-        rule_one(self, SCMP_ACT_ALLOW, "futex",
-                 SCMP_A1_32(SCMP_CMP_MASKED_EQ, mask, operations[i]));
-    struct scmp_arg_cmp abort_self[] = {SCMP_A0_32(SCMP_CMP_EQ, TGID_MARK),
-                                        SCMP_A2_32(SCMP_CMP_EQ, SIGABRT)};
+        rule_one(self, SCMP_ACT_ALLOW, "futex", masked(1, mask, operations[i]));
+    struct scmp_arg_cmp abort_self[] = {is(0, TGID_MARK), is(2, SIGABRT)};
     rule(self, SCMP_ACT_ALLOW, "tgkill", 2, abort_self);
     uint32_t again = SCMP_ACT_ERRNO(EAGAIN);
     if ((self->promises & ERRAND_PROMISE_THREAD) == 0) {
@@ -212,10 +219,10 @@ rules_of_waiting(rules *self)
     }
     /* CLONE_DETACHED has no meaning any more, but some C libraries still set it. */
     rule_one(self, SCMP_ACT_ALLOW, "clone",
-             SCMP_A0_32(SCMP_CMP_MASKED_EQ, ~(uint32_t)CLONE_DETACHED, THREAD_FLAGS));
+             masked(0, ~(uint32_t)CLONE_DETACHED, THREAD_FLAGS));
     uint32_t mask_thread = CLONE_VM | CLONE_THREAD;
-    rule_one(self, again, "clone", SCMP_A0_32(SCMP_CMP_MASKED_EQ, mask_thread, 0));
-    rule_one(self, again, "clone", SCMP_A0_32(SCMP_CMP_MASKED_EQ, mask_thread, CLONE_VM));
+    rule_one(self, again, "clone", masked(0, mask_thread, 0));
+    rule_one(self, again, "clone", masked(0, mask_thread, CLONE_VM));
 }
 
 /* open and openat, whose flags are argument at. */
@@ -230,12 +237,10 @@ rules_of_open(rules *self, const char *name, unsigned at)
     } else if (!reads) {
         rule(self, denied, name, 0, NULL);
     } else {
-        rule_one(self, SCMP_ACT_ALLOW, name,
-                 SCMP_CMP(at, SCMP_CMP_MASKED_EQ, OPEN_WRITES, 0));
+        rule_one(self, SCMP_ACT_ALLOW, name, masked(at, OPEN_WRITES, 0));
         static const uint64_t bits[] = {1, 2, O_CREAT, O_TRUNC, O_TMPFILE & ~O_DIRECTORY};
         for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
-            rule_one(self, denied, name,
-                     SCMP_CMP(at, SCMP_CMP_MASKED_EQ, bits[i], bits[i]));
+            rule_one(self, denied, name, masked(at, bits[i], bits[i]));
     }
 }
 
@@ -252,22 +257,22 @@ rules_of_sockets(rules *self)
     static const uint32_t protocols[] = {0, IPPROTO_TCP};
     uint32_t kind = ~(uint32_t)(SOCK_NONBLOCK | SOCK_CLOEXEC);
     for (unsigned i = 0; i < 4; i++) {
-        struct scmp_arg_cmp stream[] = {SCMP_A0_32(SCMP_CMP_EQ, families[i & 1]),
-                                        SCMP_A1_32(SCMP_CMP_MASKED_EQ, kind, SOCK_STREAM),
-                                        SCMP_A2_32(SCMP_CMP_EQ, protocols[i >> 1])};
+        struct scmp_arg_cmp stream[] = {is(0, families[i & 1]),
+                                        masked(1, kind, SOCK_STREAM),
+                                        is(2, protocols[i >> 1])};
         rule(self, SCMP_ACT_ALLOW, "socket", 3, stream);
     }
-    rule_one(self, denied, "socket", SCMP_A0_32(SCMP_CMP_LT, AF_INET));
-    rule_one(self, denied, "socket", SCMP_A0_32(SCMP_CMP_GT, AF_INET6));
+    for (uint32_t family = 0; family < AF_MAX; family++) {
+        if (family != AF_INET && family != AF_INET6)
+            rule_one(self, denied, "socket", is(0, family));
+    }
     static const uint32_t others[] = {SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        rule_one(self, denied, "socket", SCMP_A1_32(SCMP_CMP_MASKED_EQ, kind, others[i]));
+        rule_one(self, denied, "socket", masked(1, kind, others[i]));
     /* A send that connects is not seen by the ruleset. */
-    struct scmp_arg_cmp plain[] = {SCMP_A3_32(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0),
-                                   SCMP_A4(SCMP_CMP_EQ, 0)};
+    struct scmp_arg_cmp plain[] = {masked(3, MSG_FASTOPEN, 0), masked(4, UINT64_MAX, 0)};
     rule(self, SCMP_ACT_ALLOW, "sendto", 2, plain);
-    rule_one(self, SCMP_ACT_ALLOW, "sendmsg",
-             SCMP_A2_32(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+    rule_one(self, SCMP_ACT_ALLOW, "sendmsg", masked(2, MSG_FASTOPEN, 0));
     static const struct {
         uint32_t level, name;
     } options[] = {{SOL_SOCKET, SO_REUSEADDR},      {SOL_SOCKET, SO_SNDBUF},
@@ -278,8 +283,7 @@ rules_of_sockets(rules *self)
                    {IPPROTO_TCP, TCP_KEEPINTVL},    {IPPROTO_TCP, TCP_KEEPCNT},
                    {IPPROTO_TCP, TCP_USER_TIMEOUT}, {IPPROTO_TCP, TCP_QUICKACK}};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        struct scmp_arg_cmp option[] = {SCMP_A1_32(SCMP_CMP_EQ, options[i].level),
-                                        SCMP_A2_32(SCMP_CMP_EQ, options[i].name)};
+        struct scmp_arg_cmp option[] = {is(1, options[i].level), is(2, options[i].name)};
         rule(self, SCMP_ACT_ALLOW, "setsockopt", 2, option);
     }
 }
@@ -294,8 +298,7 @@ rules_all(rules *self)
     }
     if (self->stage == ERRAND__FILTER_LOADING) {
         rule_words(self, SCMP_ACT_ALLOW, loading_calls, true);
-        rule_one(self, SCMP_ACT_ALLOW, "seccomp",
-                 SCMP_A0_32(SCMP_CMP_EQ, SECCOMP_SET_MODE_FILTER));
+        rule_one(self, SCMP_ACT_ALLOW, "seccomp", is(0, SECCOMP_SET_MODE_FILTER));
     }
     for (size_t i = 0; i < sizeof refused_calls / sizeof refused_calls[0]; i++)
         rule_words(self, SCMP_ACT_ERRNO((uint32_t)refused_calls[i].error),
@@ -310,8 +313,11 @@ rules_all(rules *self)
     if ((self->promises & files) == 0) {
         rule(self, invalid, "fcntl", 0, NULL);
     } else { /* up to locks; no owner, no lease, no seal */
-        rule_one(self, SCMP_ACT_ALLOW, "fcntl", SCMP_A1_32(SCMP_CMP_LE, F_SETLKW));
-        rule_one(self, invalid, "fcntl", SCMP_A1_32(SCMP_CMP_GT, F_SETLKW));
+        for (uint32_t command = 0; command <= FCNTL_MAX; command++)
+            rule_one(self, command <= F_SETLKW ? SCMP_ACT_ALLOW : invalid, "fcntl",
+                     is(1, command));
+        for (uint32_t command = F_LINUX; command <= F_LINUX + FCNTL_MAX; command++)
+            rule_one(self, invalid, "fcntl", is(1, command));
     }
 }
 

@@ -2,9 +2,9 @@
 /* Design notes
  * - Everything is tried, nothing is concluded from a version: containers, hooks and settings
  *   refuse what the kernel could do.
- * - A namespace is tried by a child that is created in it and ends at once.  It shares this
- *   process's memory while its parent sleeps, so that a large host is not copied, and it has no
- *   exit signal, so that no handler and no waiting for any child sees it.
+ * - A namespace is tried by a child that is created in it and ends at once.  It is made by the
+ *   bare call, so that nothing of the host runs in it, and has no exit signal, so that no handler
+ *   and no waiting for any child sees it.
  * - Constants that older headers lack are written here. */
 #include "workers/sandbox/layers.h"
 
@@ -26,7 +26,7 @@
 #include "core/core.h"
 #include "workers/sandbox/landlock.h"
 
-enum { CHILD_STACK = 64 * 1024, CALL_IO_URING_SETUP = 425, CALL_PIDFD_OPEN = 434 };
+enum { CALL_IO_URING_SETUP = 425, CALL_PIDFD_OPEN = 434 };
 enum { CALL_CLOSE_RANGE = 436, CALL_FUTEX_WAITV = 449, SEAL_FUTURE_WRITE = 0x10 };
 typedef struct pidfd_state { /* struct pidfd_info, as it was first */
     uint64_t mask, cgroup;
@@ -36,24 +36,17 @@ typedef struct pidfd_state { /* struct pidfd_info, as it was first */
 _Static_assert(sizeof(pidfd_state) == 64, "the kernel looks at its size");
 #define PIDFD_STATE _IOWR(0xff, 11, pidfd_state)
 
-__attribute__((no_sanitize("address", "undefined"))) static int
-child_ends(void *unused)
-{
-    (void)unused;
-    syscall(SYS_exit_group, 0);
-    return 0;
-}
-
 /* 0, or why no process can be made in such namespaces. */
 static int
-try_namespaces(char *stack, int flags)
+try_namespaces(unsigned long flags)
 {
-    int pid =
-        clone(child_ends, stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | flags, NULL);
+    long pid = syscall(SYS_clone, flags, 0, 0, 0, 0);
+    if (pid == 0)
+        syscall(SYS_exit_group, 0);
     if (pid < 0)
         return errno;
     int status = 0;
-    while (waitpid(pid, &status, __WALL) < 0) {
+    while (waitpid((pid_t)pid, &status, __WALL) < 0) {
         if (errno != EINTR)
             return errno;
     }
@@ -147,13 +140,10 @@ find_cgroups(errand__layers *out)
     }
 }
 
-errand_status
+void
 errand__layers_probe(errand__layers *out_layers)
 {
     errand__layers found = {.io_uring_disabled = -1};
-    char *stack = errand__mem_alloc(NULL, CHILD_STACK);
-    if (stack == NULL)
-        return ERRAND_ENOMEM;
     struct utsname name;
     if (uname(&name) == 0)
         snprintf(found.kernel, sizeof found.kernel, "%.63s", name.release);
@@ -163,11 +153,10 @@ errand__layers_probe(errand__layers *out_layers)
     found.landlock_abi = errand__landlock_abi();
     found.landlock_error = found.landlock_abi > 0 ? 0 : errno;
     found.landlock_abi = found.landlock_abi > 0 ? found.landlock_abi : 0;
-    found.user_error = try_namespaces(stack, CLONE_NEWUSER);
-    found.net_error = try_namespaces(stack, CLONE_NEWUSER | CLONE_NEWNET);
-    found.ipc_error = try_namespaces(stack, CLONE_NEWUSER | CLONE_NEWIPC);
-    found.pid_error = try_namespaces(stack, CLONE_NEWUSER | CLONE_NEWPID);
-    errand__mem_free(NULL, stack, CHILD_STACK);
+    found.user_error = try_namespaces(CLONE_NEWUSER);
+    found.net_error = try_namespaces(CLONE_NEWUSER | CLONE_NEWNET);
+    found.ipc_error = try_namespaces(CLONE_NEWUSER | CLONE_NEWIPC);
+    found.pid_error = try_namespaces(CLONE_NEWUSER | CLONE_NEWPID);
     find_cgroups(&found);
     found.future_write_error = try_seal();
     try_pidfd(&found);
@@ -179,5 +168,4 @@ errand__layers_probe(errand__layers *out_layers)
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
         found.descriptors = limit.rlim_cur;
     *out_layers = found;
-    return ERRAND_OK;
 }

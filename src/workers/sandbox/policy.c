@@ -39,7 +39,7 @@ typedef struct refusal { /* where to say what is wrong */
     (errand__text_format((refusal).text, (refusal).size, __VA_ARGS__), ERRAND_EINVAL)
 
 static errand_status
-check_counts(const errand_policy *given, refusal out)
+check_counts(const errand_sandbox_policy *given, refusal out)
 {
     if (given->path_count != 0 && given->paths == NULL)
         return REFUSE(out, "paths: is NULL, but path_count is %zu", given->path_count);
@@ -65,7 +65,7 @@ check_counts(const errand_policy *given, refusal out)
 }
 
 static errand_status
-check_promises(const errand_policy *given, refusal out)
+check_promises(const errand_sandbox_policy *given, refusal out)
 {
     uint32_t promises = given->promises;
     uint32_t layers = given->want_layers | given->require_layers;
@@ -92,7 +92,7 @@ check_promises(const errand_policy *given, refusal out)
 }
 
 static errand_status
-check_paths(const errand_policy *given, refusal out)
+check_paths(const errand_sandbox_policy *given, refusal out)
 {
     uint32_t rights = 0;
     for (size_t i = 0; i < given->path_count; i++) {
@@ -163,7 +163,7 @@ check_range(const char *field, uint64_t value, uint64_t least, uint64_t most, re
 }
 
 static void
-fill_in(errand_policy *self)
+fill_in(errand_sandbox_policy *self)
 {
     bool writes = (self->promises & ERRAND_PROMISE_WPATH) != 0;
     if (self->want_layers == 0)
@@ -184,7 +184,7 @@ fill_in(errand_policy *self)
 }
 
 static errand_status
-check_amounts(const errand_policy *self, refusal out)
+check_amounts(const errand_sandbox_policy *self, refusal out)
 {
     errand_status status =
         check_range("memory_bytes", self->memory_bytes, 32 * MIB, UINT64_C(1) << 44, out);
@@ -238,7 +238,7 @@ copy_text(char **at, const char *text)
 static errand_status
 copy_lists(errand__policy *self)
 {
-    errand_policy *values = &self->values;
+    errand_sandbox_policy *values = &self->values;
     size_t size = values->entry_count * sizeof *values->entries +
                   values->path_count * sizeof *values->paths +
                   values->port_count * sizeof *values->tcp_ports;
@@ -277,7 +277,7 @@ copy_lists(errand__policy *self)
 }
 
 static errand_status
-check_all(const errand_policy *given, refusal out)
+check_all(const errand_sandbox_policy *given, refusal out)
 {
     errand_status status = check_counts(given, out);
     if (status == ERRAND_OK)
@@ -293,14 +293,14 @@ check_all(const errand_policy *given, refusal out)
 }
 
 errand_status
-errand__policy_create(const errand_policy *policy, errand__policy *out_policy,
+errand__policy_create(const errand_sandbox_policy *policy, errand__policy *out_policy,
                       char *out_text, size_t size)
 {
     refusal out = {out_text, size};
     errand__policy made = {.values = {.struct_size = sizeof made.values}};
     if (policy != NULL) {
         if (policy->struct_size != sizeof *policy)
-            return REFUSE(out, "struct_size: must be sizeof(errand_policy)");
+            return REFUSE(out, "struct_size: must be sizeof(errand_sandbox_policy)");
         made.values = *policy;
     }
     errand_status status = check_all(&made.values, out);
@@ -336,7 +336,7 @@ errand_status
 errand__policy_open_paths(const errand__policy *policy, int *out_descriptors,
                           char *out_text, size_t size)
 {
-    const errand_policy *values = &policy->values;
+    const errand_sandbox_policy *values = &policy->values;
     for (size_t i = 0; i < values->path_count; i++) {
         out_descriptors[i] = open(values->paths[i].path, O_PATH | O_CLOEXEC);
         if (out_descriptors[i] >= 0)

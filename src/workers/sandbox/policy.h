@@ -7,7 +7,8 @@
 #include "workers/sandbox/wire.h"
 
 typedef struct errand__policy {
-    errand_policy values; /* no field is 0 that has a default; points into block */
+    errand_sandbox_policy
+        values; /* no field is 0 that has a default; points into block */
     errand__filter filters[2];
     void *block;
     size_t block_size;
@@ -16,7 +17,7 @@ typedef struct errand__policy {
 /* Checks and copies policy (NULL = PURE with all defaults) and makes its filters.
  * Errors: ENOMEM · EINVAL · EUNSUPPORTED (no filter); out_text, of size bytes, then names the
  *   field, the cause and the mend. */
-ERRAND_MUST_USE errand_status errand__policy_create(const errand_policy *policy,
+ERRAND_MUST_USE errand_status errand__policy_create(const errand_sandbox_policy *policy,
                                                     errand__policy *out_policy,
                                                     char *out_text, size_t size);
 void errand__policy_destroy(errand__policy *policy); /* zeroed: nothing */

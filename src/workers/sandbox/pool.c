@@ -308,7 +308,7 @@ take_config(errand__sandbox *pool, const errand_sandbox_config *config)
 static bool
 make_slots(errand__sandbox *pool)
 {
-    const errand_policy *policy = &pool->policy.values;
+    const errand_sandbox_policy *policy = &pool->policy.values;
 
     pool->body_size = whole_pages(policy->in_bytes);
     pool->reply_size = (policy->promises & ERRAND_PROMISE_CALLBACK) != 0

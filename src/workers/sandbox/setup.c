@@ -36,7 +36,7 @@ place_text(layout *self, const char *text)
 static void
 describe(const errand__policy *policy, uint32_t parent_pid, errand__wire_setup *out)
 {
-    const errand_policy *values = &policy->values;
+    const errand_sandbox_policy *values = &policy->values;
     *out = (errand__wire_setup){
         .struct_size = sizeof *out,
         .promises = values->promises,
@@ -60,7 +60,7 @@ static size_t
 lay_out(const errand__policy *policy, const errand_entry *entries, size_t count,
         uint32_t parent_pid, unsigned char *bytes)
 {
-    const errand_policy *values = &policy->values;
+    const errand_sandbox_policy *values = &policy->values;
     layout self = {.bytes = bytes};
     errand__wire_setup setup;
     describe(policy, parent_pid, &setup);

@@ -15,7 +15,7 @@ start_with(inside *worker, const char *name, uint32_t promises, errand_entry *en
 {
     snprintf(library, size, "%s/constructor_%s.so", ERRAND_TEST_OBJECTS, name);
     *entry = (errand_entry){.library = library, .symbol = "probe"};
-    errand_policy policy = inside_policy(promises);
+    errand_sandbox_policy policy = inside_policy(promises);
     policy.entries = entry;
     inside_start(worker, &(inside_start_how){.policy = &policy});
 }

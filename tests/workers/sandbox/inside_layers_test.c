@@ -118,7 +118,7 @@ static void
 limits_are_those_of_the_policy(void **state)
 {
     (void)state;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.memory_bytes = UINT64_C(100) << 20;
     policy.stack_bytes = 1u << 20;
     policy.descriptors = 33;
@@ -168,7 +168,7 @@ namespaces_are_its_own_where_wanted(void **state)
     (void)state;
     uint32_t spaces = ERRAND_LAYER_USER_NS | ERRAND_LAYER_NET_NS | ERRAND_LAYER_IPC_NS;
     inside_need_layer(spaces);
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.require_layers = USUAL | spaces;
     inside worker;
     inside_start_ready(&worker, &(inside_start_how){.policy = &policy});
@@ -187,7 +187,7 @@ namespaces_are_its_own_where_wanted(void **state)
 
 /* As if the kernel refused that call: what it reports, or why it ends. */
 static void
-refuse(inside *worker, inside_refusal refusal, const errand_policy *policy)
+refuse(inside *worker, inside_refusal refusal, const errand_sandbox_policy *policy)
 {
     inside_start(worker, &(inside_start_how){.policy = policy,
                                              .prepare = inside_refuse_call,
@@ -205,7 +205,7 @@ a_kernel_without_landlock_is_told_or_refused(void **state)
     assert_int_equal(worker.response->layers & (USUAL | ERRAND_LAYER_LANDLOCK), USUAL);
     assert_int_equal(worker.response->landlock_abi, 0);
     inside_end(&worker);
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.require_layers = USUAL | ERRAND_LAYER_LANDLOCK;
     refuse(&worker, (inside_refusal){"landlock_create_ruleset", ENOSYS, 0, 0}, &policy);
     assert_int_equal(inside_ready(&worker), ERRAND__SETUP_LAYER);
@@ -232,7 +232,7 @@ a_kernel_that_refuses_its_own_abi_is_asked_for_less(void **state)
     inside_end(&worker);
     /* Ports need ABI 4: with the first alone the promise is not kept, so there is no worker. */
     static const uint16_t ports[] = {1};
-    errand_policy policy = inside_policy(ERRAND_PROMISE_INET);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_INET);
     policy.tcp_ports = ports;
     policy.port_count = 1;
     refuse(&worker, (inside_refusal){"landlock_add_rule", EINVAL, 1, 2}, &policy);
@@ -257,7 +257,7 @@ static void
 a_kernel_without_user_namespaces_is_told_or_refused(void **state)
 {
     (void)state;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.want_layers = USUAL | ERRAND_LAYER_USER_NS;
     inside worker;
     refuse(&worker, (inside_refusal){"unshare", EPERM, 0, 0}, &policy);
@@ -277,7 +277,7 @@ every_required_layer_that_is_refused_ends_it(void **state)
     (void)state;
     static const inside_refusal refusals[] = {{"setrlimit", EPERM, 0, 0},
                                               {"prlimit64", EPERM, 0, 0}};
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     unsigned ended = 0;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         inside worker;
@@ -434,7 +434,7 @@ stages_come_in_their_order(void **state)
                                         "PR_SET_NO_NEW_PRIVS",
                                         "landlock_restrict_self",
                                         "seccomp(SECCOMP_SET_MODE_FILTER",
-                                        "sandbox_hostile.so",
+                                        "openat(",
                                         "landlock_restrict_self",
                                         "seccomp(SECCOMP_SET_MODE_FILTER",
                                         "FUTEX_WAKE"};

@@ -24,11 +24,11 @@ static const errand_entry empty = {"", "probe", NULL};
 
 typedef struct bad {
     const char *field; /* with which the text begins */
-    errand_policy policy;
+    errand_sandbox_policy policy;
 } bad;
 #define POLICY(...)                                                                      \
     {                                                                                    \
-        .struct_size = sizeof(errand_policy), __VA_ARGS__                                \
+        .struct_size = sizeof(errand_sandbox_policy), __VA_ARGS__                        \
     }
 static const bad bads[] = {
     {"struct_size", {.struct_size = 8}},
@@ -105,7 +105,7 @@ defaults_are_filled_in(void **state)
     (void)state;
     errand__policy made;
     assert_int_equal(errand__policy_create(NULL, &made, NULL, 0), ERRAND_OK);
-    const errand_policy *values = &made.values;
+    const errand_sandbox_policy *values = &made.values;
     assert_int_equal(values->want_layers,
                      ERRAND_LAYER_NO_NEW_PRIVS | ERRAND_LAYER_SECCOMP |
                          ERRAND_LAYER_LANDLOCK | ERRAND_LAYER_RLIMITS |
@@ -128,7 +128,7 @@ static void
 promises_on_files_and_ports_require_landlock(void **state)
 {
     (void)state;
-    const errand_policy policies[] = {
+    const errand_sandbox_policy policies[] = {
         POLICY(.promises = ERRAND_PROMISE_RPATH, .paths = &reads, .path_count = 1),
         POLICY(.promises = ERRAND_PROMISE_WPATH, .paths = &writes, .path_count = 1),
         POLICY(.promises = ERRAND_PROMISE_INET, .tcp_ports = ports, .port_count = 2,
@@ -151,7 +151,7 @@ the_set_up_says_everything(void **state)
     errand_entry entries[] = {{library, "crc32", "u64(u64, bytes, u32)"},
                               {NULL, "labs", "i64(i64)"}};
     errand_sandbox_path paths[] = {{path, ERRAND_PATH_READ}};
-    errand_policy given =
+    errand_sandbox_policy given =
         POLICY(.promises = ERRAND_PROMISE_RPATH | ERRAND_PROMISE_INET, .paths = paths,
                .path_count = 1, .tcp_ports = ports, .port_count = 2, .entries = entries,
                .entry_count = 2, .cpu_seconds = 5);
@@ -196,7 +196,7 @@ paths_that_cannot_be_opened_are_named(void **state)
     (void)state;
     const errand_sandbox_path paths[] = {{"/tmp", ERRAND_PATH_READ},
                                          {"/no/such/folder", ERRAND_PATH_READ}};
-    errand_policy given =
+    errand_sandbox_policy given =
         POLICY(.promises = ERRAND_PROMISE_RPATH, .paths = paths, .path_count = 2);
     errand__policy made;
     int opened[2] = {-1, -1};
@@ -220,7 +220,7 @@ static void
 memory_that_runs_out_makes_nothing(void **state)
 {
     (void)state;
-    errand_policy given = POLICY(.entries = &fine, .entry_count = 1);
+    errand_sandbox_policy given = POLICY(.entries = &fine, .entry_count = 1);
     int64_t before = errand__mem_live_bytes();
     unsigned refused = 0;
     for (uint64_t n = 1;; n++) {

@@ -60,7 +60,7 @@ folders_remove(void **state)
 
 /* One trial in a worker of its own: result and errno, or error DIES. */
 static hostile_response
-try_in(const errand_policy *policy, const hostile_request *request)
+try_in(const errand_sandbox_policy *policy, const hostile_request *request)
 {
     inside worker;
     hostile_response response = {0};
@@ -83,8 +83,8 @@ try_in(const errand_policy *policy, const hostile_request *request)
 
 /* error 0: the result is not negative. */
 static void
-expect(const errand_policy *policy, const char *name, int64_t number, const char *text,
-       int error)
+expect(const errand_sandbox_policy *policy, const char *name, int64_t number,
+       const char *text, int error)
 {
     hostile_request request = {.number = number};
     strcpy(request.name, name);
@@ -100,8 +100,8 @@ expect(const errand_policy *policy, const char *name, int64_t number, const char
 }
 
 static void
-expect_call(const errand_policy *policy, int64_t number, int64_t a, int64_t b, int64_t c,
-            int64_t d, const char *text, int error)
+expect_call(const errand_sandbox_policy *policy, int64_t number, int64_t a, int64_t b,
+            int64_t c, int64_t d, const char *text, int error)
 {
     hostile_request request = {
         .name = "call", .number = number, .arguments = {a, b, c, d}};
@@ -123,7 +123,7 @@ rpath_reads_below_its_paths_only(void **state)
     char path[128];
     text_of("readable", path, sizeof path);
     const errand_sandbox_path paths[] = {{path, ERRAND_PATH_READ}};
-    errand_policy policy = inside_policy(ERRAND_PROMISE_RPATH);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_RPATH);
     policy.paths = paths;
     policy.path_count = 1;
     expect(&policy, "open", O_RDONLY, "readable/file", 0);
@@ -164,7 +164,7 @@ one_file_can_be_named(void **state)
     char path[128];
     text_of("readable/file", path, sizeof path);
     const errand_sandbox_path paths[] = {{path, ERRAND_PATH_READ}};
-    errand_policy policy = inside_policy(ERRAND_PROMISE_RPATH);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_RPATH);
     policy.paths = paths;
     policy.path_count = 1;
     expect(&policy, "open", O_RDONLY, "readable/file", 0);
@@ -181,7 +181,7 @@ wpath_writes_below_its_paths_only(void **state)
     char path[128];
     text_of("writable", path, sizeof path);
     const errand_sandbox_path paths[] = {{path, ERRAND_PATH_WRITE}};
-    errand_policy policy = inside_policy(ERRAND_PROMISE_WPATH);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_WPATH);
     policy.paths = paths;
     policy.path_count = 1;
     policy.file_bytes = 1000;
@@ -220,7 +220,7 @@ static void
 thread_makes_threads_and_no_processes(void **state)
 {
     (void)state;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_THREAD);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_THREAD);
     expect(&policy, "thread", 0, NULL, 0);
     expect(&policy, "ordinary", 0, NULL, 0);
     expect(&policy, "fork", 0, NULL, EAGAIN);
@@ -262,7 +262,7 @@ inet_connects_to_its_ports_only(void **state)
         test_skip("needs landlock ABI 4");
     uint16_t port, other;
     int first = listener(&port), second = listener(&other);
-    errand_policy policy = inside_policy(ERRAND_PROMISE_INET);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_INET);
     policy.tcp_ports = &port;
     policy.port_count = 1;
     expect(&policy, "connect", port, NULL, 0);
@@ -294,7 +294,7 @@ static void
 callback_permits_no_call_more(void **state)
 {
     (void)state;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_CALLBACK);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_CALLBACK);
     expect(&policy, "map code", 0, NULL, EACCES);
     expect(&policy, "map code", 1, NULL, EACCES);
     expect(&policy, "protect code", 0, NULL, EACCES);
@@ -311,7 +311,7 @@ execute_is_for_the_start_only(void **state)
     char path[128];
     text_of("readable", path, sizeof path);
     const errand_sandbox_path paths[] = {{path, ERRAND_PATH_EXECUTE}};
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.paths = paths;
     policy.path_count = 1;
     expect(&policy, "open", O_RDONLY, "readable/file", EACCES);

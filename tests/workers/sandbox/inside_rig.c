@@ -30,13 +30,13 @@ enum { NOBODY = 65534, PATIENCE_S = 20, TICK_MS = 2 };
 static const errand_entry hostile_entry = {.library = ERRAND_TEST_HOSTILE,
                                            .symbol = "probe"};
 
-errand_policy
+errand_sandbox_policy
 inside_policy(uint32_t promises)
 {
-    return (errand_policy){.struct_size = sizeof(errand_policy),
-                           .promises = promises,
-                           .entries = &hostile_entry,
-                           .entry_count = 1};
+    return (errand_sandbox_policy){.struct_size = sizeof(errand_sandbox_policy),
+                                   .promises = promises,
+                                   .entries = &hostile_entry,
+                                   .entry_count = 1};
 }
 
 static int
@@ -133,7 +133,7 @@ void
 inside_start(inside *self, const inside_start_how *how)
 {
     errand__policy policy;
-    errand_policy usual = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy usual = inside_policy(ERRAND_PROMISE_PURE);
     char text[256] = "";
     errand_status status = errand__policy_create(how->policy ? how->policy : &usual,
                                                  &policy, text, sizeof text);
@@ -178,15 +178,16 @@ ended(inside *self)
 }
 
 static uint64_t
-deadline(void)
+deadline(const inside *self)
 {
-    return errand__clock_now() + PATIENCE_S * UINT64_C(1000000000);
+    unsigned patience = self->patience_s == 0 ? PATIENCE_S : self->patience_s;
+    return errand__clock_now() + patience * UINT64_C(1000000000);
 }
 
 uint32_t
 inside_ready(inside *self)
 {
-    for (uint64_t end = deadline(); errand__clock_now() < end;) {
+    for (uint64_t end = deadline(self); errand__clock_now() < end;) {
         bool gone = ended(self);
         uint32_t ready =
             atomic_load_explicit(&self->response->ready, memory_order_acquire);
@@ -234,7 +235,7 @@ inside_ask(inside *self, uint32_t entry, const void *bytes, size_t size)
 uint32_t
 inside_answer(inside *self, uint32_t *out_length)
 {
-    for (uint64_t end = deadline(); errand__clock_now() < end;) {
+    for (uint64_t end = deadline(self); errand__clock_now() < end;) {
         bool gone = ended(self);
         uint64_t now = errand__wire_await_answer(
             &self->waiter, self->request, self->response, self->seen, gone ? 0 : TICK_NS);
@@ -267,7 +268,7 @@ inside_region(inside *self, uint64_t *out_offset)
 int
 inside_wait(inside *self)
 {
-    for (uint64_t end = deadline(); !ended(self);) {
+    for (uint64_t end = deadline(self); !ended(self);) {
         if (errand__clock_now() > end)
             fail_msg("the worker does not end");
         struct timespec tick = {.tv_nsec = 1000000};
@@ -327,7 +328,8 @@ inside_refuse_call(void *refusal)
 {
     const inside_refusal *what = refusal;
     scmp_filter_ctx context = seccomp_init(SCMP_ACT_ALLOW);
-    struct scmp_arg_cmp argument = SCMP_CMP(what->argument, SCMP_CMP_EQ, what->equals);
+    struct scmp_arg_cmp argument = {
+        .arg = what->argument, .op = SCMP_CMP_EQ, .datum_a = what->equals};
     int added = seccomp_rule_add_array(context, SCMP_ACT_ERRNO((uint32_t)what->error),
                                        seccomp_syscall_resolve_name(what->call),
                                        what->equals != 0, &argument);
@@ -349,7 +351,7 @@ void
 inside_need_layer(uint32_t layer)
 {
     inside worker;
-    errand_policy policy = inside_policy(ERRAND_PROMISE_PURE);
+    errand_sandbox_policy policy = inside_policy(ERRAND_PROMISE_PURE);
     policy.want_layers = ERRAND_LAYER_NO_NEW_PRIVS | ERRAND_LAYER_SECCOMP |
                          ERRAND_LAYER_RLIMITS | ERRAND_LAYER_UID_DROP | layer;
     inside_start(&worker, &(inside_start_how){.policy = &policy});

@@ -17,11 +17,12 @@ typedef struct inside {
     errand__wire_waiter waiter;
     uint32_t sequence;
     uint64_t seen;
+    unsigned patience_s; /* how long a wait may last; 0 = 20 */
 } inside;
 
 /* How a start differs from the usual one; zeroed: in nothing. */
 typedef struct inside_start_how {
-    const errand_policy
+    const errand_sandbox_policy
         *policy; /* NULL = defaults, with an entry for each symbol of hostile.so */
     const errand_entry *entries; /* NULL = those of the policy */
     size_t entry_count;
@@ -53,7 +54,7 @@ void inside_end(inside *self);
 int inside_wait(inside *self);
 
 /* A policy with these promises and the entries of the hostile object. */
-errand_policy inside_policy(uint32_t promises);
+errand_sandbox_policy inside_policy(uint32_t promises);
 /* Before the start: becomes nobody.  Skips the test where that cannot start the program. */
 void inside_become_nobody(void *unused);
 void inside_need_root(void);

@@ -24,19 +24,19 @@ static const errand_entry entries[] = {
     [BAD] = {NULL, "labs", "i64(union)"},
 };
 
-static errand_policy
+static errand_sandbox_policy
 policy_of(uint32_t promises)
 {
-    return (errand_policy){.struct_size = sizeof(errand_policy),
-                           .promises = promises,
-                           .entries = entries,
-                           .entry_count = sizeof entries / sizeof entries[0]};
+    return (errand_sandbox_policy){.struct_size = sizeof(errand_sandbox_policy),
+                                   .promises = promises,
+                                   .entries = entries,
+                                   .entry_count = sizeof entries / sizeof entries[0]};
 }
 
 static void
 start(inside *worker, uint32_t promises, size_t response_bytes, size_t body_bytes)
 {
-    errand_policy policy = policy_of(promises);
+    errand_sandbox_policy policy = policy_of(promises);
     inside_start_ready(worker, &(inside_start_how){.policy = &policy,
                                                    .response_bytes = response_bytes,
                                                    .body_bytes = body_bytes});

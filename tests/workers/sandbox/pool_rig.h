@@ -28,7 +28,7 @@ typedef struct rig {
     errand_runtime *runtime;
     errand_executor *executor;
     errand_lease *lease;
-    errand_policy policy;
+    errand_sandbox_policy policy;
     errand_sandbox_config config;
     errand_runtime_config runtime_config;
     rig_news news[RIG_NEWS];

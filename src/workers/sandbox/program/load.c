@@ -53,6 +53,8 @@ static void
 refuse(errand__worker *self, uint32_t index, uint8_t state, const char *text)
 {
     self->response->entry_state[index] = state;
+    loaded[index].state = state;
+    loaded[index].why = strdup(text);
     if (self->response->entry_text[0] == '\0')
         snprintf(self->response->entry_text, sizeof self->response->entry_text, "%s",
                  text);
@@ -120,8 +122,5 @@ errand__worker_load(errand__worker *self)
 const errand__loaded *
 errand__worker_entry(uint32_t index)
 {
-    if (index >= loaded_count ||
-        (loaded[index].plugin == NULL && loaded[index].callee == NULL))
-        return NULL;
-    return &loaded[index];
+    return index < loaded_count ? &loaded[index] : NULL;
 }

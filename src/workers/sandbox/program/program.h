@@ -57,8 +57,10 @@ struct errand__callee;
 typedef struct errand__loaded {
     errand_plugin_fn *plugin;
     struct errand__callee *callee;
+    uint8_t state;   /* ERRAND__ENTRY_... */
+    const char *why; /* it cannot be called; NULL with FINE */
 } errand__loaded;
-const errand__loaded *errand__worker_entry(uint32_t index); /* NULL = there is none */
+const errand__loaded *errand__worker_entry(uint32_t index); /* NULL = no such number */
 
 /* ---- serve.c */
 _Noreturn void errand__worker_serve(errand__worker *self);

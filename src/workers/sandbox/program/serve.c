@@ -172,10 +172,12 @@ answer_call(errand__worker *worker)
     const errand__wire_request *request = worker->request;
     serving self = {.worker = worker, .sequence = request->sequence};
     const errand__loaded *entry = errand__worker_entry(request->entry);
-    if (entry == NULL) {
-        snprintf(self.text, sizeof self.text, "entry %u is not there",
-                 (unsigned)request->entry);
-        answer_error(&self, ENOENT, ENOENT);
+    if (entry == NULL || entry->state != ERRAND__ENTRY_FINE) {
+        const char *why = entry == NULL ? "there is no such entry" : entry->why;
+
+        /* The numbers of states are those of errand_ffi_code. */
+        snprintf(self.text, sizeof self.text, "%s", why == NULL ? "out of memory" : why);
+        answer_error(&self, entry == NULL ? ENOENT : entry->state, 0);
         return;
     }
     self.reply = (errand__reply){.write = write_reply, .ask = ask_host};
