@@ -54,6 +54,8 @@ void errand__request_done(errand__loop *loop, errand_io *io, int32_t result);
 void errand__request_item(errand__loop *loop, errand_io *io, int32_t result);
 void errand__request_recall(errand__loop *loop, errand_io *io);
 void errand__request_recall_all(errand__poller *poller, errand_waker *waker);
+/* Nothing announces when it may be tried again: the back end starts it after a while. */
+void errand__request_put_off(errand__loop *loop, errand_io *io);
 /* The back end's way to say "later, in this round's end". */
 void errand__request_finish_later(errand__loop *loop, errand_io *io, int32_t result);
 

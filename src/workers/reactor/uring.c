@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "workers/reactor/calls.h"
 #include "workers/reactor/entries.h"
 
 enum { TAG_REQUEST = 0, TAG_NOBODY = 1, TAG_BELL = 2, TAG_ALARM = 3, TAGS = 7 };
@@ -195,10 +196,24 @@ may_pipe(const errand_io *io)
 }
 
 static void
+open_waits(errand__loop *loop, errand_io *io, int32_t result)
+{
+    if (result != ERRAND__TRY_LATER)
+        errand__request_finish_later(loop, io, result);
+    else
+        errand__request_put_off(loop, io);
+}
+
+static void
 uring_start(errand__loop *loop, errand_io *io)
 {
     uring *self = loop->state;
 
+    if (io->kind == ERRAND_IO_OPEN &&
+        io->to_fd > 0) { /* a FIFO that waits for its writer */
+        open_waits(loop, io, errand__block_open(io));
+        return;
+    }
     if (may_pipe(io))
         self->pipers++;
     hand_in(loop, io);
@@ -312,6 +327,15 @@ complete(errand__loop *loop, errand_io *io, int32_t result)
         return;
     if (may_pipe(io))
         ((uring *)loop->state)->pipers--;
+    if (io->kind == ERRAND_IO_OPEN &&
+        (result = errand__fifo_check(io, result)) == ERRAND__TRY_LATER) {
+        if ((request->state & ERRAND__IO_ASKED) == 0) {
+            errand__request_put_off(loop, io);
+            return;
+        }
+        errand__fifo_forget(io);
+        result = -ECANCELED;
+    }
     if (errand__kinds[io->kind].many)
         errand__request_item(loop, io, result);
     else
