@@ -433,7 +433,7 @@ epoll_descriptor(errand__loop *loop)
 }
 
 static void
-epoll_alarm(errand__loop *loop, uint64_t at_ns)
+epoll_rest(errand__loop *loop, uint64_t at_ns)
 {
     epoll *self = loop->state;
     struct itimerspec when = {.it_value = {0, 0}};
@@ -450,6 +450,12 @@ epoll_alarm(errand__loop *loop, uint64_t at_ns)
     loop->alarm_ns = at_ns;
 }
 
+static void
+epoll_rouse(errand__loop *loop)
+{
+    (void)loop;
+}
+
 const errand__backend errand__epoll_backend = {
     .name = "epoll",
     .init = epoll_init,
@@ -459,5 +465,6 @@ const errand__backend errand__epoll_backend = {
     .turn = epoll_turn,
     .wanted = epoll_wanted,
     .descriptor = epoll_descriptor,
-    .alarm = epoll_alarm,
+    .rest = epoll_rest,
+    .rouse = epoll_rouse,
 };

@@ -65,6 +65,8 @@ rig_each(void (*body)(scene *world, const rig_config *config))
             printf("    not here: %s\n", rig_configs[i].name);
             continue;
         }
+        if (getenv("RIG_SHOW") != NULL)
+            printf("    %s\n", rig_configs[i].name), fflush(stdout);
         body(&world, &rig_configs[i]);
         scene_close(&world);
     }
