@@ -275,28 +275,38 @@ one_round(errand__loop *loop, uint64_t timeout_ns)
         fire_timers(loop);
 }
 
+/* A round, in memory, so that a panic finds it as it was. */
+typedef struct round {
+    errand__loop *loop;
+    uint64_t timeout_ns;
+} round;
+
+static void
+run_round(round *self)
+{
+    errand__hands *hands = &self->loop->poller.hands;
+
+    if (ERRAND__CATCH(&hands->frame)) {
+        errand__loop_left(self->loop, self->loop->poller.hands.frame.message);
+        self->loop->inside = true;
+        self->timeout_ns = 0; /* what the round had left comes with the next */
+    }
+    one_round(self->loop, self->timeout_ns);
+    errand__frame_leave(&self->loop->poller.hands.frame);
+}
+
 void
 errand__loop_round(errand__loop *loop, uint64_t timeout_ns)
 {
+    round self = {loop, timeout_ns};
     errand__loop *outer = current;
-    struct {
-        errand__loop *volatile loop;
-        volatile uint64_t timeout_ns;
-    } kept = {loop, timeout_ns};
 
     if (loop->inside)
         return;
     loop->inside = true;
     loop->moved = false;
     current = loop;
-    if (ERRAND__CATCH(&loop->poller.hands.frame)) {
-        loop = kept.loop;
-        errand__loop_left(loop, loop->poller.hands.frame.message);
-        loop->inside = true;
-        kept.timeout_ns = 0; /* what the round had left comes with the next */
-    }
-    one_round(loop, kept.timeout_ns);
-    errand__frame_leave(&loop->poller.hands.frame);
+    run_round(&self);
     current = outer;
     ring_owed(loop);
     errand__spans_hands(&loop->spans, &loop->poller.hands);
