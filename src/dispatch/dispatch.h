@@ -129,23 +129,26 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     errand__block *block;
     errand__cell *cell;
     uint32_t generation;
+    int32_t kept_answer; /* see keeps */
     bool is_async, finished;
     /* Async: it has ended, but requests of it are under way: what it answered, or that it
      * panicked, is told when the last is back (errand__hands_poll). */
     bool keeps, keeps_panic;
     bool recalled; /* a cancel has asked its requests back */
-    int32_t kept_answer;
+    bool impure;   /* see errand_job_impure */
+    bool message_lost;
     struct errand_io *requests; /* under way, newest first; see workers/reactor */
-    bool impure;                /* see errand_job_impure */
     errand__defer *defers;
     errand_payload payload;
     errand__failure *failure;
-    bool message_lost;
     uintptr_t follows; /* tagged, see errand__record.details */
+    uint64_t t_start;  /* ns on CLOCK_MONOTONIC */
+    union {
+        size_t arena_blocks;               /* blocking: handed to this job */
+        struct errand__block_link *blocks; /* async: its own memory */
+    };
     int32_t sys_errno;
-    uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */
-    size_t arena_blocks;               /* blocking: handed to this job */
-    struct errand__block_link *blocks; /* async: its own memory */
+    bool held; /* async: its waker is in its roster's list of those with requests */
 };
 /* interrupt: the signal for the body of a cancelled blocking job (interrupt.c); one per worker of a
  * pool that was asked for it. */
@@ -244,7 +247,11 @@ errand__poll errand__hands_poll(errand__hands *hands, struct errand_waker *waker
 /* A pending async job is dropped unpolled: settles it as CANCELLED; false: it had ended. */
 bool errand__hands_drop_pending(errand__hands *hands, struct errand_waker *waker);
 
-/* Wakers (async.h).  The executor that claims the job sets rouse before start is called. */
+/* Wakers (async.h).  The executor that claims the job sets the type before start is called. */
+typedef struct errand__waker_type {
+    void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
+    void (*forget)(void *port);                /* the last reference is gone */
+} errand__waker_type;
 struct errand_waker {
     /* refs: Writers, Readers: any thread that holds one.  Order: acquire-release on the way down.
      * Pairs: waker-refs.  Why: the last one frees it. */
@@ -253,9 +260,8 @@ struct errand_waker {
      * executor's thread.  Order: compare-exchange, acquire-release.  Pairs: waker-state.
      * Why: the poll must see what was done before the wake. */
     atomic_uint state;
-    void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
-    void (*forget)(void *port);                /* the last reference is gone */
-    void *port;
+    const errand__waker_type *type;
+    void *port;                /* the type's; NULL = nothing to forget */
     struct errand_waker *next; /* in the executor's queues, while woken */
     errand__link pending;      /* in the executor's list of those that wait for a wake */
     bool held;      /* in the other list: of those with requests under way (reactor) */

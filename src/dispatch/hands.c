@@ -89,7 +89,10 @@ release_memory(errand_job *job)
 {
     errand__hands *hands = job->hands;
 
-    errand__job_blocks_free(job);
+    if (job->is_async) {
+        errand__job_blocks_free(job);
+        return;
+    }
     if (job->arena_blocks == 0)
         return;
     if (errand__arena_live(hands->arena) == job->arena_blocks)

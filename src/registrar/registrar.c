@@ -7,6 +7,7 @@
  * word, where other threads can see it; a record is free there when it is 0.
  *
  * Free records are a stack, so a warm runtime keeps using the same few cache lines. */
+#include <string.h>
 #include "registrar/registrar.h"
 
 /* next_runtime: the next runtime id.  Writers, Readers: any thread.  Order: relaxed.
@@ -58,7 +59,7 @@ errand__registrar_fini(errand__registrar *registrar)
         errand__extra *extra = registrar->free_extras;
 
         registrar->free_extras = extra->next_free;
-        errand__mem_free(NULL, extra, sizeof *extra);
+        errand__mem_free(NULL, extra, extra->size);
     }
     errand__domains_fini(registrar);
     while (registrar->prepared_all != NULL) {
@@ -185,14 +186,21 @@ errand__extra_take(errand__registrar *registrar)
 {
     errand__extra *extra = registrar->free_extras;
     struct errand_waker *waker;
+    uint16_t size = (uint16_t)(registrar->whole_extras ? sizeof *extra
+                                                       : offsetof(errand__extra, begin));
 
-    if (extra == NULL)
-        return errand__mem_alloc(NULL, sizeof *extra);
+    if (extra == NULL) {
+        extra = errand__mem_alloc(NULL, size);
+        if (extra != NULL)
+            extra->size = size;
+        return extra;
+    }
     registrar->free_extras = extra->next_free;
     waker = extra->waker;
-    *extra =
-        errand__label_only; /* copied: compilers clear this much by a slow instruction */
+    /* Copied: compilers clear this much by a slow instruction. */
+    memcpy((void *)extra, (const void *)&errand__label_only, size);
     extra->waker = waker;
+    extra->size = size;
     return extra;
 }
 

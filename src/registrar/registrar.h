@@ -101,19 +101,22 @@ typedef struct errand__extra {
     bool arrived;   /* paced: its completion has come and waits for its due */
     bool counted;   /* seeded: among its lease's told ones */
     bool in_domain; /* seeded: among its domain's that are out */
+    uint16_t size;  /* of this block: all of it, or only up to the seeded orders' part */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
     struct errand_waker *waker; /* async: a counted reference; else one for later */
-    uint64_t key, begin, due, tie, fate; /* seeded orders */
-    uint64_t label_hash;                 /* seeded orders: of its name */
-    uint32_t slot;                       /* seeded orders: its record's */
-    errand__heap_entry due_entry;        /* seeded orders: in the due heap */
-    errand__heap_entry begin_entry;      /* paced: in the begin heap */
-    errand__domain *domain;              /* a counted reference, or NULL */
-    errand__link domain_link;            /* in the domain's queue */
-    errand__heap_entry deadline_entry;   /* in the runtime's deadline heap */
+    uint64_t key;
+    errand__domain *domain;            /* a counted reference, or NULL */
+    errand__link domain_link;          /* in the domain's queue */
+    errand__heap_entry deadline_entry; /* in the runtime's deadline heap */
     struct errand__extra *next_free;
+    /* Seeded orders only: in arrival order the block ends here. */
+    uint64_t begin, due, tie, fate;
+    uint64_t label_hash;            /* of its name */
+    uint32_t slot;                  /* its record's */
+    errand__heap_entry due_entry;   /* in the due heap */
+    errand__heap_entry begin_entry; /* paced: in the begin heap */
 } errand__extra;
 
 /* What a name, a trace id or exact times need: a line beside the records, one per slot, touched only
@@ -233,6 +236,7 @@ typedef struct errand__registrar {
     uint32_t fresh;             /* slots above this were never used */
     uint32_t live;              /* records that are not free */
     bool shared;                /* an inbox handle exists: other threads may post */
+    bool whole_extras; /* a seeded order, or what is recorded: see errand__extra */
     uint64_t next_wait, next_generation, next_operation; /* 0 = exhausted */
     errand__extra *free_extras;
     errand__domain **domains; /* buckets, a power of 2 of them */

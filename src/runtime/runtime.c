@@ -123,6 +123,9 @@ runtime_init(errand_runtime *runtime)
     runtime->ns_per_cycle = 1000.0 / (double)errand__cycles_per_us();
     errand__registrar_init(&runtime->registrar, block->records, block->record_count - 1,
                            runtime->allocator, runtime->id);
+    runtime->registrar.whole_extras = errand__seeded(runtime) ||
+                                      runtime->config.held_recorder != NULL ||
+                                      runtime->config.held_replay != NULL;
     errand__list_init(&runtime->waits);
     errand__list_init(&runtime->cleanups);
     errand__heap_init(&runtime->deadlines, NULL);
