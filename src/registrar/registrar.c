@@ -7,7 +7,6 @@
  * word, where other threads can see it; a record is free there when it is 0.
  *
  * Free records are a stack, so a warm runtime keeps using the same few cache lines. */
-#include <string.h>
 #include "registrar/registrar.h"
 
 /* next_runtime: the next runtime id.  Writers, Readers: any thread.  Order: relaxed.
@@ -59,7 +58,7 @@ errand__registrar_fini(errand__registrar *registrar)
         errand__extra *extra = registrar->free_extras;
 
         registrar->free_extras = extra->next_free;
-        errand__mem_free(NULL, extra, extra->size);
+        errand__mem_free(NULL, extra, sizeof *extra);
     }
     errand__domains_fini(registrar);
     while (registrar->prepared_all != NULL) {
@@ -185,22 +184,14 @@ errand__extra *
 errand__extra_take(errand__registrar *registrar)
 {
     errand__extra *extra = registrar->free_extras;
-    struct errand_waker *waker;
-    uint16_t size = (uint16_t)(registrar->whole_extras ? sizeof *extra
-                                                       : offsetof(errand__extra, begin));
 
-    if (extra == NULL) {
-        extra = errand__mem_alloc(NULL, size);
-        if (extra != NULL)
-            extra->size = size;
-        return extra;
-    }
+    if (extra == NULL)
+        return errand__mem_alloc(NULL, sizeof *extra);
     registrar->free_extras = extra->next_free;
-    waker = extra->waker;
-    /* Copied: compilers clear this much by a slow instruction. */
-    memcpy((void *)extra, (const void *)&errand__label_only, size);
-    extra->waker = waker;
-    extra->size = size;
+    extra->key = extra->begin = extra->due = extra->tie = extra->fate = 0;
+    extra->deadline_stage = extra->fixed_code = 0;
+    extra->begun = extra->arrived = extra->counted = extra->in_domain = false;
+    atomic_store_explicit(&extra->work_done, 0, memory_order_relaxed);
     return extra;
 }
 
@@ -209,6 +200,7 @@ errand__extra_give(errand__registrar *registrar, errand__extra *extra)
 {
     if (extra == &errand__label_only)
         return;
+    ERRAND_ASSERT(extra->due_entry.position == 0);
     if (extra->domain != NULL)
         errand__domain_let(registrar, extra->domain);
     extra->domain = NULL;
