@@ -51,7 +51,7 @@ after_its_end_a_callback_gives_the_default_and_enters_nothing(void **state)
     assert_int_equal(self.count, 1);
 }
 
-/* C-K6: the runtime is gone, the callback is not, and foreign code calls from two threads. */
+/* C-K6, S25: the runtime is gone, the callback is not, and foreign code calls from two threads. */
 static void
 after_the_runtimes_end_a_callback_gives_the_default(void **state)
 {
@@ -166,8 +166,8 @@ adopt_and_call(void *arg)
     return NULL;
 }
 
-/* In inline order the body runs on the new owner's thread: who took it for a stranger would wait for
- * itself. */
+/* S24: in inline order the body runs on the new owner's thread: who took it for a stranger would wait
+ * for itself. */
 static void
 who_adopts_a_runtime_is_the_one_who_hears(void **state)
 {
