@@ -22,12 +22,37 @@ pkg_check_modules(ERRAND_SECCOMP IMPORTED_TARGET libseccomp)
 if(NOT ERRAND_SECCOMP_FOUND)
     message(FATAL_ERROR "libseccomp not found: install libseccomp-dev")
 endif()
+# Without liburing the reactor has its other back end alone.
+find_path(ERRAND_URING_INCLUDE liburing.h)
+find_library(ERRAND_URING_LIBRARY uring)
+if(ERRAND_URING AND ERRAND_URING_INCLUDE AND ERRAND_URING_LIBRARY)
+    set(ERRAND_HAS_URING 1)
+else()
+    set(ERRAND_HAS_URING 0)
+    message(STATUS "liburing is not used: the reactor is built with epoll only")
+endif()
+
+# libcurl is loaded when it is first used: its headers are all that the build needs.
+find_path(ERRAND_CURL_INCLUDE curl/curl.h)
+if(ERRAND_HTTP AND ERRAND_CURL_INCLUDE)
+    set(ERRAND_HAS_CURL 1)
+else()
+    set(ERRAND_HAS_CURL 0)
+    message(STATUS "libcurl is not used: there are no HTTP requests")
+endif()
 
 function(errand_describe_sources target)
     target_include_directories(${target} PRIVATE
         "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
     # _GNU_SOURCE is given here to every file and defined in none.
-    target_compile_definitions(${target} PRIVATE _GNU_SOURCE=)
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE=
+        ERRAND_HAS_URING=${ERRAND_HAS_URING} ERRAND_HAS_CURL=${ERRAND_HAS_CURL})
+    if(ERRAND_HAS_CURL)
+        target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_CURL_INCLUDE}")
+    endif()
+    if(ERRAND_HAS_URING)
+        target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_URING_INCLUDE}")
+    endif()
     # xxhash is used as a header only (XXH_INLINE_ALL); nothing links it.
     target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}"
         ${ERRAND_FFI_INCLUDE_DIRS} ${ERRAND_SECCOMP_INCLUDE_DIRS})
@@ -49,6 +74,9 @@ function(errand_describe_library target)
         $<BUILD_INTERFACE:errand_sanitize>)
     # A static library names it for whoever links that: see errandConfig.cmake and errand.pc.
     target_link_libraries(${target} PRIVATE PkgConfig::ERRAND_FFI PkgConfig::ERRAND_SECCOMP)
+    if(ERRAND_HAS_URING) # by name: what links the static library links it, too
+        target_link_libraries(${target} PRIVATE uring)
+    endif()
 endfunction()
 
 add_library(errand_objects OBJECT)

@@ -76,7 +76,9 @@ ERRAND_API uint64_t errand_runtime_id(const errand_runtime *runtime);
 /* errand_attach: give the runtime a place in an executor.  owed_max bounds accepted -
  * drained (0 = 4096, at most 2^24 - 1).  The lease belongs to the runtime and keeps the
  * executor alive.
- * Thread: [owner].   Errors: ETHREAD · EDUPLICATE · ECLOSED · ENOMEM · EINVAL. */
+ * Thread: [owner].   Errors: ETHREAD · EDUPLICATE · ECLOSED · ENOMEM · EINVAL · EBUSY (a
+ *   reactor without threads, and the wake descriptor was asked for) · ESYSTEM (it has no
+ *   descriptors). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_attach(
     errand_runtime *runtime, errand_executor *executor, uint32_t owed_max,
     errand_lease **out_lease);

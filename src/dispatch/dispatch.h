@@ -33,8 +33,8 @@ errand__count(_Atomic uint64_t *counter)
 /* claim: QUEUED -> RUNNING if the generation is right; counts started.  Any thread that holds the
  * block. */
 bool errand__claim(errand__record *record, uint32_t generation, errand__cell *cell);
-/* The same two moves by the owner of a seeded runtime, whose job runs on its own thread: while no
- * other thread can write the control word they are plain stores. */
+/* The same two moves by the owner, whose job runs on its own thread (seeded, or a reactor without
+ * threads): while no other thread can write the control word they are plain stores. */
 bool errand__claim_here(const errand__block *block, errand__record *record,
                         uint32_t generation, errand__cell *cell);
 bool errand__settle_begin_here(const errand__block *block, errand__record *record,
@@ -130,18 +130,29 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     errand__block *block;
     errand__cell *cell;
     uint32_t generation;
+    int32_t kept_answer; /* see keeps */
     bool is_async, finished;
-    bool impure; /* see errand_job_impure */
+    /* Async: it has ended, but requests of it are under way: what it answered, or that it
+     * panicked, is told when the last is back (errand__hands_poll). */
+    bool keeps, keeps_panic;
+    bool recalled; /* a cancel has asked its requests back */
+    bool impure;   /* see errand_job_impure */
+    bool message_lost;
+    struct errand_io *requests; /* under way, newest first; see workers/reactor */
     errand__defer *defers;
     errand_payload payload;
     errand__failure *failure;
-    bool message_lost;
     uintptr_t follows; /* tagged, see errand__record.details */
+    uint64_t t_start;  /* ns on CLOCK_MONOTONIC */
+    union {
+        struct {
+            size_t arena_blocks, arena_bytes; /* blocking: handed to this job */
+        };
+        struct errand__block_link *blocks; /* async: its own memory */
+    };
     int32_t sys_errno;
-    uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */
-    size_t arena_blocks, arena_bytes;  /* blocking: handed to this job */
-    volatile bool allocating;          /* inside the arena: its lists may be torn */
-    struct errand__block_link *blocks; /* async: its own memory */
+    bool held; /* async: its waker is in its roster's list of those with requests */
+    volatile bool allocating; /* inside the arena: its lists may be torn */
 };
 /* interrupt: the signal for the body of a cancelled blocking job (interrupt.c); one per worker of a
  * pool that was asked for it. */
@@ -213,6 +224,7 @@ typedef struct errand__hands {
      * The end clears it. */
     bool here;
     bool owners; /* they are the owner's own: what they put wakes nobody */
+    bool owned;  /* the owner's, of a lease in arrival order: it needs no waking */
 } errand__hands;
 void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);
@@ -266,7 +278,7 @@ void errand__hands_crashed(errand__hands *hands, const errand_fault *fault);
  * as above. */
 typedef enum errand__poll {
     ERRAND__POLL_NOTHING = 0, /* it was not to be claimed */
-    ERRAND__POLL_PENDING = 1,
+    ERRAND__POLL_PENDING = 1, /* also: it keeps its answer until its requests are back */
     ERRAND__POLL_ENDED = 2
 } errand__poll;
 errand__poll errand__hands_start(errand__hands *hands, errand__block *block,
@@ -276,7 +288,11 @@ errand__poll errand__hands_poll(errand__hands *hands, struct errand_waker *waker
 /* A pending async job is dropped unpolled: settles it as CANCELLED; false: it had ended. */
 bool errand__hands_drop_pending(errand__hands *hands, struct errand_waker *waker);
 
-/* Wakers (async.h).  The executor that claims the job sets rouse before start is called. */
+/* Wakers (async.h).  The executor that claims the job sets the type before start is called. */
+typedef struct errand__waker_type {
+    void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
+    void (*forget)(void *port);                /* the last reference is gone */
+} errand__waker_type;
 struct errand_waker {
     /* refs: Writers, Readers: any thread that holds one.  Order: acquire-release on the way down.
      * Pairs: waker-refs.  Why: the last one frees it. */
@@ -285,13 +301,13 @@ struct errand_waker {
      * executor's thread.  Order: compare-exchange, acquire-release.  Pairs: waker-state.
      * Why: the poll must see what was done before the wake. */
     atomic_uint state;
-    void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
-    void (*forget)(void *port);                /* the last reference is gone */
-    void *port;
+    const errand__waker_type *type;
+    void *port;                /* the type's; NULL = nothing to forget */
     struct errand_waker *next; /* in the executor's queues, while woken */
     errand__link pending;      /* in the executor's list of those that wait for a wake */
-    void *lease;               /* the executor's; see workers/async/async.h */
-    errand_job job;            /* the executor thread's */
+    bool held;      /* in the other list: of those with requests under way (reactor) */
+    void *lease;    /* the executor's; see workers/async/async.h */
+    errand_job job; /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 /* Its job has ended: makes it as new if nobody else holds it, else gives it up (*take_waker = NULL). */

@@ -16,6 +16,8 @@
 #include "core/pause.h"
 #include "dispatch/dispatch.h"
 
+static bool keep(errand_job *job, int32_t answer);
+
 void
 errand__hands_init(errand__hands *hands)
 {
@@ -87,7 +89,10 @@ release_memory(errand_job *job)
 {
     errand__hands *hands = job->hands;
 
-    errand__job_blocks_free(job);
+    if (job->is_async) {
+        errand__job_blocks_free(job);
+        return;
+    }
     if (job->arena_blocks == 0)
         return;
     if (errand__arena_live(hands->arena) == job->arena_blocks)
@@ -144,7 +149,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
 {
     errand__hands *hands = job->hands;
     errand__record *record = job->record;
-    errand__putter *putter = hands->owners ? &errand__owner_putter : &hands->putter;
+    errand__putter *putter =
+        hands->owners || hands->owned ? &errand__owner_putter : &hands->putter;
     uint64_t flags = job->message_lost ? ERRAND__FLAG_LOST : 0;
 
     ERRAND__PAUSE("body-done");
@@ -155,10 +161,11 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     release_memory(job);
     hands->job = NULL;
     job->record = NULL;
-    if (!(hands->here ? errand__settle_begin_here(job->block, record, job->generation,
-                                                  outcome, code, flags)
-                      : errand__settle_begin(record, job->generation, ERRAND__RUNNING,
-                                             outcome, code, flags))) {
+    if (!(hands->here || hands->owned
+              ? errand__settle_begin_here(job->block, record, job->generation, outcome,
+                                          code, flags)
+              : errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome,
+                                     code, flags))) {
         finish_late(job);
         errand__return(job->block, record);
         return;
@@ -213,6 +220,7 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->impure = false;
     job->follows = 0;
     job->sys_errno = 0;
+    job->keeps = job->keeps_panic = job->recalled = false;
     job->t_start = block->times == ERRAND_TIMES_EXACT && !hands->here
                        ? errand__block_now(block)
                        : hands->now_ns;
@@ -257,9 +265,14 @@ errand__hands_panicked(errand__hands *hands, const char *message)
         return;
     if (hands->interrupt != NULL)
         errand__interrupt_close(hands->interrupt);
+    errand_job_message(job, "%s", message);
+    if (keep(job, 0)) {
+        job->keeps_panic = true;
+        hands->job = NULL;
+        return;
+    }
     if (job->is_async)
         job->finished = true;
-    errand_job_message(job, "%s", message);
     finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
 }
 
@@ -326,6 +339,28 @@ errand__hands_back(errand_job *job, errand_outcome outcome, errand_code code,
 
 /* ---- async -------------------------------------------------------------------------------- */
 
+/* What the kernel has is not handed back: an end with requests under way waits for them. */
+static bool
+keep(errand_job *job, int32_t answer)
+{
+    if (job->requests == NULL)
+        return false;
+    job->keeps = true;
+    job->kept_answer = answer;
+    return true;
+}
+
+/* The last request of a job that had ended came back. */
+static void
+finish_kept(errand_job *job)
+{
+    job->finished = true;
+    if (job->keeps_panic)
+        finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
+    else
+        finish_answer(job, job->kept_answer);
+}
+
 errand__poll
 errand__hands_start(errand__hands *hands, errand__block *block, errand__record *record,
                     uint32_t generation, errand__cell *cell)
@@ -333,7 +368,8 @@ errand__hands_start(errand__hands *hands, errand__block *block, errand__record *
     errand_job *job;
     int32_t answer;
 
-    if (!errand__claim(record, generation, cell))
+    if (!(hands->owned ? errand__claim_here(block, record, generation, cell)
+                       : errand__claim(record, generation, cell)))
         return ERRAND__POLL_NOTHING;
     job = &record->extra->waker->job;
     job->is_async = true;
@@ -341,7 +377,7 @@ errand__hands_start(errand__hands *hands, errand__block *block, errand__record *
     answer = record->job->start == NULL
                  ? 0
                  : record->job->start(job, record->state, &job->payload);
-    if (answer != 0) {
+    if (answer != 0 && !keep(job, answer)) {
         job->finished = true;
         finish_answer(job, answer);
         return ERRAND__POLL_ENDED;
@@ -360,9 +396,16 @@ errand__hands_poll(errand__hands *hands, errand_waker *waker)
     if (record == NULL || job->finished)
         return ERRAND__POLL_NOTHING;
     job->hands = hands;
+    if (__builtin_expect(job->keeps, 0)) {
+        if (job->requests != NULL)
+            return ERRAND__POLL_PENDING;
+        hands->job = job;
+        finish_kept(job);
+        return ERRAND__POLL_ENDED;
+    }
     hands->job = job;
     answer = record->job->poll(job, record->state, &job->payload);
-    if (answer == ERRAND_PENDING) {
+    if (answer == ERRAND_PENDING || keep(job, answer)) {
         hands->job = NULL;
         return ERRAND__POLL_PENDING;
     }

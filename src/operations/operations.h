@@ -5,8 +5,12 @@
  *
  * Threads: an errand_spec_* function may run anywhere; a body runs on a worker, or on the
  * runtime's thread in inline order; drops and hooks run on the runtime's thread. */
+#include <dirent.h>
+#include <sys/types.h>
 #include "core/core.h"
+#include "errand/io.h"
 #include "errand/operations.h"
+#include "errand/source.h"
 
 enum { OPERATION_PIECE = 1024 * 1024 }; /* bytes between two looks at the token */
 
@@ -79,6 +83,96 @@ void errand__operation_payload(errand_payload *out_payload,
 void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block,
                                      size_t size);
 
+/* ---- directories (directory.c) -------------------------------------------------------------------------- */
+typedef struct errand__dir_names {
+    char *text; /* a block: one kind as a byte, a name, a 0; again and again */
+    size_t used, room, count;
+} errand__dir_names;
+/* Some more entries of a stream into list: 0, or fails the job.  *out_more is written when there
+ * are none.  give: the payload, of a list that stays the caller's. */
+int32_t errand__dir_piece(errand_job *job, DIR *stream, const char *shown, size_t max,
+                          errand__dir_names *list, bool *out_more);
+int32_t errand__dir_give(errand_job *job, const errand__dir_names *list,
+                         errand_payload *out_payload);
+errand_file_kind errand__file_kind(mode_t mode);
+
+/* ---- seats: a thing's place for one operation (seat.c) ---------------------------------------------- */
+enum { /* errand__seat.gone */
+       ERRAND__SEAT_OPEN = 0,
+       ERRAND__SEAT_POISONED = 1, /* a failure, or a cancel of what had begun */
+       ERRAND__SEAT_ENDED = 2,    /* shut down */
+       ERRAND__SEAT_CLOSED = 3
+};
+typedef struct errand__seat {
+    errand__lock lock;
+    /* Guarded by lock. */
+    uint32_t taken; /* ticket of the operation that has it; 0 = free */
+    uint32_t tickets;
+    bool begun;            /* that one's body has begun and not ended */
+    uint8_t gone;          /* what comes now fails as CLOSED */
+    errand_waker *waker;   /* of the one that has begun and waits: a reference */
+    errand_waker *watcher; /* woken when that one has ended: a reference */
+} errand__seat;
+/* Owner.  take: false: taken.  drop: by the state's drop; whoever has ended needs none, but may.
+ * close: what has begun is woken, and finds it gone. */
+bool errand__seat_take(errand__seat *seat, uint32_t *out_ticket);
+void errand__seat_drop(errand__seat *seat, uint32_t ticket);
+void errand__seat_close(errand__seat *seat, uint8_t gone);
+uint8_t errand__seat_gone(errand__seat *seat);
+void errand__seat_fini(errand__seat *seat);
+/* A body's.  begin and wait: false: it is gone.  wait: before each PENDING; a close wakes from here
+ * on.  end: its place is free, and poisoned if poison is.  watch: true: nothing has begun; else the
+ * job is woken when that has ended. */
+bool errand__seat_begin(errand__seat *seat, uint32_t ticket);
+bool errand__seat_wait(errand__seat *seat, uint32_t ticket, errand_job *job);
+void errand__seat_end(errand__seat *seat, uint32_t ticket, bool poison);
+bool errand__seat_watch(errand__seat *seat, errand_job *job);
+/* As end, but the place stays taken: by a source, between two items. */
+void errand__seat_pause(errand__seat *seat, uint32_t ticket, bool poison);
+
+/* ---- waits: what every state begins with whose body waits on a reactor (wait.c) ------------------------- */
+typedef struct errand__wait {
+    errand__seat *seat;  /* NULL = none */
+    errand__seat *outer; /* an item's: of what its source is of; NULL = none */
+    uint32_t ticket, outer_ticket;
+    bool begun, seated, left;
+    bool keeps; /* a failure poisons nothing */
+    bool item; /* of a source: a cancel poisons nothing, a close of the source stops it */
+    bool asked; /* io was handed over */
+    uint64_t limit_ns;
+    errand_io io;
+    errand_io *limit; /* NULL = none */
+} errand__wait;
+/* A state of size bytes that begins with an errand__wait; its limit, if any, lies behind it. */
+void *errand__wait_create(size_t size, uint64_t limit_ns);
+/* ready: at the begin of each poll: 0 = go on (at first: nothing was asked; later: io is done), else
+ * the answer.  ask: io was filled in; answers PENDING, or a failure.  poll: the same for POLL.
+ * done: passes PENDING on, and leaves the seat with any other code. */
+int32_t errand__wait_ready(errand_job *job, errand__wait *wait);
+int32_t errand__wait_ask(errand_job *job, errand__wait *wait);
+int32_t errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events);
+int32_t errand__wait_done(errand__wait *wait, int32_t code);
+void errand__wait_fini(errand__wait *wait); /* by the state's drop */
+void errand__wait_spec(errand_spec *out_spec, uint32_t kind,
+                       const errand_job_type *held_job, void *state);
+
+/* ---- sources (source.c) -------------------------------------------------------------------------------- */
+typedef struct errand__source_type {
+    const char *name; /* of its items' operations */
+    /* A body's: one that is there: 0, PENDING = none is, or a failure.  Without a payload: the end. */
+    int32_t (*take)(errand_job *job, void *thing, size_t chunk_max,
+                    errand_payload *out_item);
+    int (*fd)(void *thing);
+    void (*let)(void *thing);
+    bool buffers, keeps; /* more than one at once; a failure ends nothing */
+} errand__source_type;
+/* thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL.
+ * detached: of a replay, where nothing runs, so nothing is busy. */
+errand_status errand__source_create(const errand__source_type *held_type, void *own_thing,
+                                    errand__seat *outer, bool detached,
+                                    const errand_source_config *config,
+                                    errand_source **out_source);
+
 /* ---- children (child.c) ------------------------------------------------------------------------------ */
 /* What to run; everything is borrowed. */
 typedef struct errand__child_plan {
@@ -88,12 +182,16 @@ typedef struct errand__child_plan {
     const char *search_path; /* PATH's value or NULL */
     const void *input;
     size_t input_size;
+    /* Streamed: stdin is a pipe, if pipe_in; else as above.  Outputs that are not wanted go to
+     * /dev/null. */
+    bool pipe_in, no_out, no_err, together;
 } errand__child_plan;
 typedef struct errand__child {
-    int32_t pid;         /* also its group; 0 = none */
-    int pidfd, out, err; /* -1 = none */
+    int32_t pid;             /* also its group; 0 = none */
+    int pidfd, out, err, in; /* -1 = none; in: non-blocking, too */
 } errand__child;
-/* Starts it; answers 0, or fails the job and answers the body's code.  asked stops it early. */
+/* Starts it; answers 0, or fails the job and answers the body's code.  stop, asked, stops it early;
+ * it may be NULL where there is no input. */
 int32_t errand__child_start(errand_job *job, errand__stop *stop,
                             const errand__child_plan *plan, errand__child *out_child);
 /* Has it ended?  Or was it reaped by somebody else.  For kernels without pidfd_open, where
@@ -101,6 +199,11 @@ int32_t errand__child_start(errand_job *job, errand__stop *stop,
 bool errand__child_ended(const errand__child *child);
 /* A signal to its whole group; nothing once somebody else has reaped it. */
 void errand__child_signal(const errand__child *child, int signal_number);
+/* Copies of a config's lists: their sizes, and the copying (command.c). */
+size_t errand__child_list_size(const char *const *texts, size_t *out_count);
+char **errand__child_list_copy(errand__operation_cursor *table,
+                               errand__operation_cursor *text, const char *const *texts);
+const char *errand__child_search_path(char *const *env);
 /* Reaps it (it has ended, or will: waits), closes everything.  False: somebody else did. */
 bool errand__child_reap(errand__child *child, int32_t *out_status, int32_t *out_signal);
 

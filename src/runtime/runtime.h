@@ -39,6 +39,7 @@ struct errand_runtime {
     bool unflushed;           /* a lease has submits whose flush was put off */
     uint32_t unflushed_count; /* paced: how many at most */
     bool fd_wanted;
+    int foreign_fd; /* what a foreign loop got; -1 = none; the inbox's own, or one around several */
     errand__registrar registrar;
     errand__scheduler scheduler;
     errand_lease *leases[ERRAND__LEASES_MAX];

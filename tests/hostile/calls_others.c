@@ -2,6 +2,7 @@
 /* Design notes: one small function per public call, and the table of what each answers where.
  * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
 #include "errand/faults.h"
+#include "errand/io.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -40,6 +41,17 @@ call_async_create(stage *self, int broken)
         stage_forget_misuse(self);
         return ERRAND_OK;
     }
+    errand_executor_abandon(&executor);
+    return made;
+}
+
+static errand_status
+call_reactor_create(stage *self, int broken)
+{
+    (void)self;
+    errand_executor *executor = NULL;
+    errand_status made = errand_reactor_create(NULL, N(1, &executor));
+
     errand_executor_abandon(&executor);
     return made;
 }
@@ -366,6 +378,8 @@ const public_call other_calls[] = {
     {"errand_blocking_create", call_blocking_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_async_create", call_async_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_reactor_create", call_reactor_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_manual_create", call_manual_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

@@ -6,22 +6,11 @@
  * too: an answer takes one wake, as a put does, and no thread passes it on. */
 #include "runtime/runtime.h"
 
-void
-errand__answers_collect(errand_runtime *runtime)
-{
-    for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {
-        errand_lease *lease = runtime->leases[i];
-
-        if (!lease->closed && lease->executor->ops->collect != NULL)
-            lease->executor->ops->collect(lease);
-    }
-}
-
 errand__watch *
 errand__answers_watch(errand_runtime *runtime, errand__watch *watch)
 {
-    if (runtime->collectors == 0)
-        return NULL;
+    if (runtime->collectors == 0 || errand__leases_own(runtime))
+        return NULL; /* who sleeps elsewhere is told by a put */
     watch->count = 0;
     watch->spins = false;
     for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {

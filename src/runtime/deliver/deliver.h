@@ -50,17 +50,27 @@ void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 /* ---- drain.c, deliver.c ---- */
 /* Takes an operation's completion out of what has come and was not told; false: it is not there. */
 bool errand__pending_take(errand_runtime *runtime, errand__record *record);
-/* answers.c: jobs that run in other processes.  collect: has executors put the ends that are there.
- * watch: adds what else the owner has to wait for; NULL = nothing. */
-void errand__answers_collect(errand_runtime *runtime);
+/* answers.c: jobs that run in other processes.  watch: adds what else the owner has to wait for;
+ * NULL = nothing. */
 errand__watch *errand__answers_watch(errand_runtime *runtime, errand__watch *watch);
 /* Moves what is in the inbox behind pending. */
 void errand__collect_some(errand_runtime *runtime);
+/* own_leases.c: leases whose ends this thread collects: collect puts what has ended.  Of those whose
+ * work is its own too:
+ * rest: the thread goes elsewhere, false: there is something to collect; sleep: false: there are
+ * none, the inbox is slept on.  See errand__executor_ops. */
+void errand__collect_leases(errand_runtime *runtime);
+bool errand__leases_own(errand_runtime *runtime); /* is there one */
+bool errand__leases_rest(errand_runtime *runtime);
+bool errand__leases_sleep(errand_runtime *runtime, uint64_t length_ns);
+bool errand__leases_leave(errand_runtime *runtime);
+/* What a foreign loop polls.  ESYSTEM. */
+errand_status errand__leases_descriptor(errand_runtime *runtime, int *out_fd);
 static inline void
 errand__collect(errand_runtime *runtime)
 {
     if (__builtin_expect(runtime->collectors != 0, 0))
-        errand__answers_collect(runtime);
+        errand__collect_leases(runtime);
     if (!errand__inbox_empty(runtime->block))
         errand__collect_some(runtime);
 }

@@ -56,9 +56,11 @@ errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
         if (again < length)
             length = again;
     }
+    if (errand__leases_sleep(runtime, length))
+        return true; /* for what may have come: look again */
     errand__inbox_park(runtime->block, length, watch);
     if (runtime->collectors != 0)
-        errand__answers_collect(runtime);
+        errand__collect_leases(runtime);
     return length < length_ns;
 }
 
@@ -84,7 +86,7 @@ errand__park(errand_runtime *runtime, uint64_t deadline_ns)
     if (errand__paced(runtime))
         errand__collect(runtime); /* what is not due stays aside */
     else if (runtime->collectors != 0)
-        errand__answers_collect(runtime);
+        errand__collect_leases(runtime);
     if (buffered(runtime))
         return;
     if (errand__seeded(runtime)) {
@@ -112,6 +114,8 @@ errand__park(errand_runtime *runtime, uint64_t deadline_ns)
 void
 errand__park_news(errand_runtime *runtime)
 {
+    if (runtime->collectors != 0)
+        errand__collect_leases(runtime);
     if (!buffered(runtime))
         (void)errand__sleep_at_most(runtime, UINT64_MAX);
 }
@@ -129,8 +133,11 @@ errand__fd_update(errand_runtime *runtime)
 {
     if (buffered(runtime))
         errand__inbox_signal(runtime->block);
-    else
+    else {
         errand__inbox_arm(runtime->block);
+        if (!errand__leases_rest(runtime))
+            errand__inbox_signal(runtime->block);
+    }
 }
 
 errand_status
@@ -146,11 +153,10 @@ errand_runtime_wake_fd(errand_runtime *runtime, int *out_fd)
     if (!runtime->fd_wanted) {
         runtime->fd_wanted = true;
         if (runtime->collectors != 0) /* others put from now on */
-            errand__answers_collect(runtime);
+            errand__collect_leases(runtime);
         errand__fd_update(runtime);
     }
-    *out_fd = runtime->block->wake_fd;
-    return ERRAND_OK;
+    return errand__leases_descriptor(runtime, out_fd);
 }
 
 /* A replay: how the wait ended in the log. */
@@ -183,7 +189,7 @@ wait_room(errand_runtime *runtime, errand_lease *lease, uint64_t deadline_ns)
         if (errand__paced(runtime))
             errand__collect(runtime);
         else if (runtime->collectors != 0)
-            errand__answers_collect(runtime);
+            errand__collect_leases(runtime);
         if (lease->owed < lease->owed_max || buffered(runtime)) {
             errand__fd_news(runtime);
             return ERRAND_OK;

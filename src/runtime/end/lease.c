@@ -9,9 +9,9 @@ errand__end_lease(errand_lease *lease, uint64_t deadline_ns)
     if (lease->closed)
         return;
     lease->closed = true;
+    lease->executor->ops->detach(lease, deadline_ns);
     if (lease->executor->ops->collect != NULL)
         ((errand_runtime *)lease->runtime)->collectors--;
-    lease->executor->ops->detach(lease, deadline_ns);
 }
 
 bool

@@ -90,15 +90,10 @@ errand__end_settle(errand_runtime *runtime, const errand_lease *only,
                     lease); /* woken async jobs of a manual executor */
         }
         errand__flush_all(runtime);
-        if (errand__inbox_empty(runtime->block)) {
-            errand__watch watched, *watch = errand__answers_watch(runtime, &watched);
-
-            errand__inbox_park(runtime->block,
-                               deadline_ns - now < UINT64_C(10000000)
-                                   ? deadline_ns - now
-                                   : UINT64_C(10000000),
-                               watch);
-        }
+        if (errand__inbox_empty(runtime->block))
+            errand__sleep_at_most(runtime, deadline_ns - now < UINT64_C(10000000)
+                                               ? deadline_ns - now
+                                               : UINT64_C(10000000));
     }
     if (only == NULL)
         errand__end_news(runtime, mode);

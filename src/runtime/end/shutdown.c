@@ -7,6 +7,7 @@
  * inbox is closed, the block is told how many puts it will still refuse, decoders and hooks are
  * dropped here, and the report names the number.  Nothing of the runtime is touched afterwards
  * but its block. */
+#include <unistd.h>
 #include "runtime/end/end.h"
 
 /* Waits and generations are issued together: one is enough to tell their order. */
@@ -206,6 +207,8 @@ free_all(errand_runtime *runtime)
     }
     for (uint32_t i = 0; i < errand__lease_count(runtime); i++)
         errand__lease_let(runtime->leases[i]);
+    if (runtime->foreign_fd >= 0)
+        close(runtime->foreign_fd);
     errand__heap_fini(&runtime->deadlines);
     errand__scheduler_fini(&runtime->scheduler);
     errand__registrar_fini(&runtime->registrar);

@@ -11,6 +11,21 @@
 
 #define AWAITED 0x80000000U
 
+/* A roster without a lock is its owner's alone. */
+static void
+acquire(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_acquire(roster->lock);
+}
+
+static void
+release(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_release(roster->lock);
+}
+
 bool
 errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
                     errand__port *port)
@@ -21,6 +36,7 @@ errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *l
     roster->lock = lock;
     roster->port = port;
     errand__list_init(&roster->pending);
+    errand__list_init(&roster->held);
     return true;
 }
 
@@ -45,25 +61,65 @@ rouse_runner(errand_waker *waker)
     errand__futex_wake(&waker->state, 1);
 }
 
+static const errand__waker_type of_port = {rouse_port, errand__port_let};
+static const errand__waker_type of_runner = {rouse_runner, NULL};
+
+/* One more job, or one less, keeps the lease. */
+static void
+enter_one(errand__roster *roster)
+{
+    if (roster->lock != NULL) {
+        errand__lease_hold(roster->lease);
+        atomic_fetch_add_explicit(&roster->live, 1, memory_order_relaxed);
+        return;
+    }
+    if (roster->kept++ == 0)
+        errand__lease_hold(roster->lease);
+    atomic_store_explicit(&roster->live,
+                          atomic_load_explicit(&roster->live, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+void
+errand__roster_keep_less(errand__roster *roster)
+{
+    if (roster->lock != NULL || --roster->kept == 0)
+        errand__lease_let(roster->lease);
+}
+
+/* True: it was the last, and somebody waits for that. */
+static bool
+live_less(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        return atomic_fetch_sub_explicit(&roster->live, 1, memory_order_acq_rel) ==
+               (AWAITED | 1); /* Pairs: roster-live */
+    atomic_store_explicit(&roster->live,
+                          atomic_load_explicit(&roster->live, memory_order_relaxed) - 1,
+                          memory_order_relaxed);
+    return false;
+}
+
 errand_waker *
-errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t generation)
+errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t generation,
+                     uint64_t cycles)
 {
     errand_waker *waker = record->extra->waker;
 
     waker->lease = roster;
-    waker->rouse = rouse_runner;
-    if (roster->port != NULL) {
-        errand__port_hold(roster->port);
-        waker->rouse = rouse_port;
-        waker->forget = errand__port_let;
+    if (waker->port != roster->port) { /* another than its last job's */
+        if (waker->port != NULL)
+            waker->type->forget(waker->port);
+        if (roster->port != NULL)
+            errand__port_hold(roster->port);
         waker->port = roster->port;
     }
+    waker->type = roster->port != NULL ? &of_port : &of_runner;
     waker->job.record = record;
     waker->job.generation = generation;
     waker->job.block = roster->lease->block;
-    waker->job.t_start = errand__cycles(); /* of the submit, until it starts */
-    errand__lease_hold(roster->lease);
-    atomic_fetch_add_explicit(&roster->live, 1, memory_order_relaxed);
+    waker->job.t_start = cycles; /* until it starts */
+    enter_one(roster);
     atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN,
                           memory_order_release); /* Pairs: waker-state */
     return errand_waker_hold(waker);
@@ -72,7 +128,7 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
 void
 errand__roster_close(errand__roster *roster)
 {
-    errand__lock_acquire(roster->lock);
+    acquire(roster);
     roster->closing = true;
     for (errand__link *link = roster->pending.next; link != &roster->pending;
          link = link->next) {
@@ -81,7 +137,9 @@ errand__roster_close(errand__roster *roster)
         errand__token_set(waker->job.record);
         errand_waker_wake(waker);
     }
-    errand__lock_release(roster->lock);
+    for (errand__link *link = roster->held.next; link != &roster->held; link = link->next)
+        errand_waker_wake(ERRAND__CONTAINER(link, errand_waker, pending));
+    release(roster);
 }
 
 void
@@ -103,12 +161,10 @@ void
 errand__waker_end(errand_waker *waker)
 {
     errand__roster *roster = waker->lease;
-    errand_lease *lease = roster->lease;
     bool has_port = roster->port != NULL;
     unsigned before;
 
-    if (atomic_fetch_sub_explicit(&roster->live, 1, memory_order_acq_rel) ==
-        (AWAITED | 1)) /* Pairs: roster-live */
+    if (live_less(roster))
         errand__futex_wake(&roster->live, 1);
     /* From here on a woken one may be popped and take its roster along. */
     before = atomic_exchange_explicit(&waker->state, ERRAND__WAKER_DEAD,
@@ -117,7 +173,7 @@ errand__waker_end(errand_waker *waker)
         errand__futex_wake(&waker->state, 1);
     errand_waker_abandon(&waker);
     if (!has_port || before != ERRAND__WAKER_WOKEN)
-        errand__lease_let(lease);
+        errand__roster_keep_less(roster);
 }
 
 unsigned
@@ -145,13 +201,13 @@ errand__roster_drop(errand__roster *roster)
     errand__hands_init(&hands);
     do { /* one by one: what is linked is anybody's who has the lock */
         waker = NULL;
-        errand__lock_acquire(roster->lock);
+        acquire(roster);
         roster->dropping = true;
         if (!errand__list_empty(&roster->pending)) {
             waker = ERRAND__CONTAINER(roster->pending.next, errand_waker, pending);
             errand__list_unlink(&waker->pending);
         }
-        errand__lock_release(roster->lock);
+        release(roster);
         if (waker != NULL)
             drop_taken(roster, &hands, waker);
     } while (waker != NULL);
@@ -177,10 +233,11 @@ errand__roster_write_off(errand__roster *roster, errand__record *record)
     if (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
         return false;
     waker = record->extra->waker;
-    errand__lock_acquire(roster->lock);
-    taken = errand__list_linked(&waker->pending);
-    errand__list_unlink(&waker->pending);
-    errand__lock_release(roster->lock);
+    acquire(roster);
+    taken = errand__list_linked(&waker->pending) && !waker->job.held;
+    if (taken)
+        errand__list_unlink(&waker->pending);
+    release(roster);
     if (!taken)
         return false;
     errand__hands_init(&hands);
