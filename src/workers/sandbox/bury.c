@@ -45,8 +45,10 @@ kill_worker(errand__sandbox_slot *slot)
 {
     errand__launcher *launcher = &slot->pool->launcher;
 
-    if (!slot->killed && !slot->died)
+    if (!slot->killed && !slot->died) {
         launcher->kill(launcher->arg, slot->pid, slot->fd);
+        errand__slot_cut(slot); /* needs no right to signal it */
+    }
     slot->killed = true;
 }
 

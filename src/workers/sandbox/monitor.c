@@ -121,12 +121,14 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
         error = pool->launcher.start(pool->launcher.arg, &files, &slot->pid, &slot->fd);
         close(files.request_fd);
         close(files.response_fd);
+        close(files.lifeline_fd);
     }
     if (error == 0 && !listen_to(slot)) {
         errand__worker_end end;
 
         error = errno;
         pool->launcher.kill(pool->launcher.arg, slot->pid, slot->fd);
+        errand__slot_cut(slot);
         pool->launcher.reap(pool->launcher.arg, slot->pid, slot->fd, &end);
     }
     if (error != 0) {

@@ -35,7 +35,7 @@ typedef struct errand__worker_end {
     uint64_t user_ns, system_ns, peak_bytes;
 } errand__worker_end;
 typedef struct errand__worker_files { /* what a start is given; its caller closes them */
-    int request_fd, response_fd;
+    int request_fd, response_fd, lifeline_fd;
     const int *path_fds;
     size_t path_count;
 } errand__worker_files;
@@ -133,6 +133,7 @@ typedef struct errand__sandbox_slot {
     errand__slot_intent kill_intent; /* with kill_ns */
     /* Monitor's. */
     uint64_t started_ns;
+    int lifeline; /* the writing end: the worker ends with it; -1 = none */
     bool died, killed;
 } errand__sandbox_slot;
 
@@ -304,6 +305,8 @@ void errand__entries_fini(errand__sandbox *pool);
 /* slot.c */
 /* New files for the worker to come, and its set-up.  An errno; *out_files are open then. */
 int errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files);
+/* Ends the worker without the right to signal it: see program/confine.c. */
+void errand__slot_cut(errand__sandbox_slot *slot);
 /* Nothing is there any more but zeroed memory. */
 void errand__slot_clear(errand__sandbox_slot *slot);
 /* Has the idle worker left its last answer alone? */

@@ -9,7 +9,9 @@
  *   Sealed GROW and SHRINK and allocated whole, so that no access can fail.
  *
  * The worker is started as  errand-worker serve  with an empty environment.  Descriptors: 0-2
- * /dev/null, 3 request file, 4 response file, 5.. the policy's paths (O_PATH, in their order).
+ * /dev/null, 3 request file, 4 response file, 5 the lifeline (a pipe's reading end: the kernel
+ * ends the worker when something is written or nobody holds the other end; the worker can
+ * neither close nor change it), 6.. the policy's paths (O_PATH, in their order).
  *
  * One conversation: the host writes command, sequence and what belongs to it, and rings; the
  * worker writes bytes and answers with that sequence.  Each ring has a sequence of its own, so
@@ -35,7 +37,8 @@ enum {
 enum { /* descriptors of the worker */
        ERRAND__WIRE_REQUEST_FD = 3,
        ERRAND__WIRE_RESPONSE_FD = 4,
-       ERRAND__WIRE_PATH_FD = 5
+       ERRAND__WIRE_LIFELINE_FD = 5,
+       ERRAND__WIRE_PATH_FD = 6
 };
 
 /* ---- request file, at its start ---------------------------------------------------------- */

@@ -3,11 +3,13 @@
 #include "jobs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -192,6 +194,24 @@ JOB(job_loops_without_files)
 {
     for (int fd = 0; fd < 1024; fd++)
         close(fd);
+    for_ever();
+    return 0;
+}
+JOB(job_cuts_its_lifeline)
+{
+    /* Whatever a descriptor's signal can be taken off with; then it loops. */
+    const int nobody = 0;
+    for (int fd = 0; fd < 64; fd++) {
+        int other = fcntl(fd, F_DUPFD, 100);
+        (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+        (void)fcntl(fd, F_SETOWN, nobody);
+        (void)fcntl(fd, F_SETSIG, SIGWINCH);
+        (void)ioctl(fd, FIOASYNC, &nobody);
+        (void)fcntl(other, F_SETFL, O_NONBLOCK);
+        close(fd);
+        close(other);
+    }
+    (void)syscall(SYS_close, 0x100000005L);
     for_ever();
     return 0;
 }

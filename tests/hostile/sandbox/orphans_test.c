@@ -27,9 +27,9 @@ typedef enum host_kind {
     KIND_NO_KILL      /* root that may not signal other users' processes */
 } host_kind;
 
-static const char *const states[] = {"job_catches_faults", "job_loops_deaf",
+static const char *const states[] = {"job_catches_faults",      "job_loops_deaf",
                                      "job_loops_without_files", "job_sleeps",
-                                     "job_answers_and_hangs"};
+                                     "job_cuts_its_lifeline",   "job_answers_and_hangs"};
 enum { STATES = sizeof states / sizeof states[0], OTHER_USER = 1 };
 
 typedef struct host {
@@ -60,12 +60,19 @@ make_host(hostile_pool *pool, host_kind kind, uint32_t reuse)
 
     if (kind == KIND_NO_KILL && !give_up_kill())
         return false;
+    const errand_sandbox_path path = {"/usr/share", ERRAND_PATH_READ};
+
     hostile_config(&config, &policy);
     config.workers_min = 2;
     config.workers_max = STATES + 2;
     policy.reuse = reuse;
+    if (reuse == 0) { /* more calls, more ways to cut it */
+        policy.promises = ERRAND_PROMISE_RPATH | ERRAND_PROMISE_THREAD;
+        policy.paths = &path;
+        policy.path_count = 1;
+    }
     if (!hostile_begin(pool, &config, ERRAND_TEST_JOBS, text, sizeof text)) {
-        printf("no sandbox: %s\n", text);
+        fprintf(stderr, "no sandbox: %s\n", text);
         return false;
     }
     return kind != KIND_DROPS || hostile_become(OTHER_USER);
@@ -118,6 +125,11 @@ is_alone_soon(void)
     if (pid < 0)
         return true;
     printf("[  WRONG   ] workers have outlived their host\n");
+    fflush(stdout);
+    if (getenv("ERRAND_TEST_SHOW_ORPHANS") != NULL)
+        (void)!system("for p in $(cat /proc/$PPID/task/*/children); do grep -E "
+                      "'Name|State|Pid|SigPnd|ShdPnd|Threads|SigBlk|Uid' /proc/$p/status; "
+                      "cat /proc/$p/syscall /proc/$p/stack /proc/$p/wchan; done");
     while (waitpid(-1, NULL, WNOHANG) >= 0) {
         FILE *list = fopen("/proc/thread-self/children", "r");
         int child;
@@ -172,7 +184,10 @@ kill_hosts(host_kind kind, uint64_t rounds)
             close(told[0]);
             if (kind == KIND_NOBODY && !hostile_become(65534))
                 _exit(95);
-            _exit(be_host(&self));
+            int answer = be_host(&self);
+
+            fprintf(stderr, "[  WRONG   ] the host ended: %d\n", answer);
+            _exit(answer);
         }
         close(told[1]);
         if (round % 4 != 0)
