@@ -321,8 +321,7 @@ threads_now(const errand__worker *self)
 void
 errand__worker_confine(errand__worker *self)
 {
-    if ((uint32_t)getppid() != self->setup->parent_pid)
-        errand__worker_fail(self, ERRAND__SETUP_PARENT, 0, "the host is gone");
+    parent_follow(self); /* a change of user makes the kernel forget it */
     errand__worker_preload(self);
     self->tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (threads_now(self) > 1)
