@@ -217,6 +217,13 @@ JOB(job_writes_from_nowhere)
     call->write(call, (void *)8, 100);
     return jobs_ok(call);
 }
+JOB(job_says_it_twice)
+{
+    return call->write(call, call->input, call->input_size) &&
+                   call->write(call, call->input, call->input_size)
+               ? 0
+               : EFBIG;
+}
 JOB(job_writes_bytewise)
 {
     for (int i = 0; i < 100000; i++)

@@ -54,6 +54,7 @@ hostile_begin(hostile_pool *self, const errand_sandbox_config *config, const cha
 {
     memset(self, 0, sizeof *self);
     self->object = hostile_file(object);
+    self->rest = config->workers_min;
     snprintf(out_text, size, "the runtime could not be made");
     if (errand_runtime_create(NULL, &self->runtime) != ERRAND_OK)
         return false;
@@ -72,8 +73,8 @@ hostile_end(hostile_pool *self)
     return ended && report.clean;
 }
 
-static int
-ends_of(const errand_completion *completion)
+int
+hostile_ends_of(const errand_completion *completion)
 {
     static const int failed[ERRAND_CODES] = {
         [ERRAND_CODE_JOB] = ENDS_JOB,       [ERRAND_CODE_DEADLINE] = ENDS_DEADLINE,
@@ -107,7 +108,7 @@ hear(void *arg, errand_completion *completion)
     void *data = NULL;
 
     self->heard++;
-    self->ends = ends_of(completion);
+    self->ends = hostile_ends_of(completion);
     self->job_code = completion->job_code;
     self->signal_number = completion->signal_number;
     self->size = 0;
@@ -168,7 +169,7 @@ hostile_settle(hostile_pool *self)
         errand_sandbox_snapshot now = {.struct_size = sizeof now};
 
         if (errand_sandbox_snapshot_read(self->executor, &now) == ERRAND_OK &&
-            now.busy + now.starting + now.dying == 0 && now.ready == 1)
+            now.busy + now.starting + now.dying == 0 && now.ready == self->rest)
             return true;
         nanosleep(&nap, NULL);
     }

@@ -34,6 +34,7 @@ typedef struct hostile_pool {
     errand_executor *executor;
     errand_lease *lease;
     const char *object; /* of the jobs */
+    uint32_t rest; /* workers when nothing is to be done */
     uint64_t submitted, heard;
     /* The last completion. */
     int ends;
@@ -61,6 +62,8 @@ int hostile_run(hostile_pool *self, const char *function, const void *bytes, siz
                 uint64_t deadline_ns);
 /* The same for a spec, which is used up. */
 int hostile_run_spec(hostile_pool *self, errand_spec *spec);
+/* How it ended; COMPLETED is ENDS_ODD. */
+int hostile_ends_of(const errand_completion *completion);
 /* Waits until no worker runs, starts or dies.  False: not within ten seconds. */
 bool hostile_settle(hostile_pool *self);
 
