@@ -92,6 +92,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
 {
     errand__sandbox *pool = slot->pool;
     size_t setup = whole_pages(sizeof(errand__wire_request)), setup_size;
+    const errand__wire_setup *written;
     int error, ends[2];
 
     errand__lock_acquire(&pool->lock);
@@ -125,6 +126,11 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     fill_request(slot, setup_size);
     errand__setup_write(&pool->policy, pool->entries, slot->entry_count,
                         (uint32_t)getpid(), (unsigned char *)slot->request + setup);
+    written =
+        (const errand__wire_setup *)(void *)((unsigned char *)slot->request + setup);
+    errand__entries_skip(pool, slot->entry_count,
+                         (errand__wire_entry *)(void *)((unsigned char *)slot->request +
+                                                        setup + written->entries));
     out_files->path_fds = pool->path_fds;
     out_files->path_count = pool->path_count;
     slot->sequence = slot->previous = slot->call_sequence = 0;

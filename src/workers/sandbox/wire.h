@@ -108,7 +108,11 @@ typedef struct errand__wire_response {
      * Pairs: wire-ready.  Why: the fields below are written before it. */
     _Alignas(64) _Atomic uint32_t ready;
     uint32_t setup_errno;
-    uint32_t layers, landlock_abi;      /* achieved */
+    uint32_t layers, landlock_abi; /* achieved */
+    /* loading: number + 1 of the entry whose library is being opened; 0 = none.
+     * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
+     * Pairs: none.  Why: its death is seen after it; who lies accuses its own tenant. */
+    _Atomic uint32_t loading;
     char setup_text[ERRAND__WIRE_TEXT]; /* why not ready; ends with 0, maybe not */
     char entry_text[ERRAND__WIRE_TEXT]; /* about the first entry that is not fine */
     uint8_t entry_state[ERRAND__WIRE_ENTRIES]; /* ERRAND__ENTRY_... */
@@ -172,7 +176,7 @@ typedef struct errand__wire_path {
 } errand__wire_path;
 typedef struct errand__wire_entry {
     uint32_t library, symbol, signature; /* offsets of strings; 0 = NULL */
-    uint32_t reserved;
+    uint32_t skip; /* 1 = its library is not opened: it has ended workers before */
 } errand__wire_entry;
 
 /* Exit codes of the worker: meant as set-up failures only before ready. */

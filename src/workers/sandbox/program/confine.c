@@ -339,15 +339,21 @@ errand__worker_confine(errand__worker *self)
 }
 
 void
-errand__worker_seal(errand__worker *self)
+errand__worker_check_threads(errand__worker *self)
 {
     unsigned threads = threads_now(self);
-    bool promised = (self->setup->promises & ERRAND_PROMISE_THREAD) != 0;
-    if (threads > 1 && !promised)
+    if (threads > 1 && (self->setup->promises & ERRAND_PROMISE_THREAD) == 0)
         errand__worker_fail(self, ERRAND__SETUP_LIBRARY, 0,
                             "a library has started %u threads: its policy needs "
                             "ERRAND_PROMISE_THREAD",
                             threads - 1);
+}
+
+void
+errand__worker_seal(errand__worker *self)
+{
+    unsigned threads = threads_now(self);
+    errand__worker_check_threads(self);
     /* Threads of libraries keep the first ruleset where the kernel cannot reach them: the filter
      * then must keep them from opening anything. */
     uint32_t opens = ERRAND_PROMISE_RPATH | ERRAND_PROMISE_WPATH;
