@@ -99,8 +99,11 @@ typedef struct errand_sandbox_config {
  *   Cancel: queued, as everywhere.  Running: the worker is asked, and killed after grace_ns:
  *     FAILED with CANCELLED.  What it answers before counts as its result.
  *   Breaker: crash_limit crashes, or failed starts, within crash_window_ns stop all starts for
- *     breaker_ns.  What is queued while no worker lives and none can be started fails with
- *     SPAWN; nothing waits for ever.
+ *     breaker_ns.  What is queued while no worker lives that could run it, and none can be
+ *     started, fails with SPAWN; nothing waits for ever.
+ *   Libraries: a worker opens those of all entries when it starts.  One that ended two starts
+ *     in a row, or held each up for 10 s, is left out from then on: its jobs FAILED with JOB,
+ *     the text says so; those of others only wait longer.
  *   Workers above workers_min, once started, stay until they are recycled.
  * Thread: [any].   Errors: ENOMEM · EINVAL (the policy: out_text says which field and why) ·
  *   EUNSUPPORTED (a required layer is not to be had here: out_text names it) · ESYSTEM (the

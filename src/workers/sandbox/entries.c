@@ -3,7 +3,11 @@
  *
  * A worker finds them when it starts and is told their numbers afterwards, never a name.  The table
  * only grows and what stands in it stays, so whoever has seen a count may read below it without the
- * lock.  The first are the policy's; others are added when a job first needs them. */
+ * lock.  The first are the policy's; others are added when a job first needs them.
+ *
+ * A worker opens the libraries of all entries, so one whose constructor ends or stops it would keep the
+ * pool from ever having a worker again.  Who ended two starts in a row is skipped by those that
+ * come: its jobs are told so, and nobody else notices. */
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
 
@@ -73,7 +77,7 @@ add(errand__sandbox *pool, const errand_entry *entry, uint64_t hash, uint32_t *o
     } else {
         *out_index = pool->entry_count++;
         pool->entries[*out_index] = copy;
-        pool->entry_blocks[*out_index] = (errand__sandbox_entry){hash, block, size};
+        pool->entry_blocks[*out_index] = (errand__sandbox_entry){hash, block, size, 0};
         block = NULL;
     }
     errand__lock_release(&pool->lock);
@@ -104,6 +108,42 @@ errand__entry_find(errand__sandbox *pool, const errand_entry *entry, uint32_t *o
     if (reason != NULL)
         return errand__misuse(ERRAND_EINVAL, "errand_submit", reason);
     return add(pool, entry, hash, out_index);
+}
+
+bool
+errand__entry_blame(errand__sandbox *pool, uint32_t index)
+{
+    const char *library = NULL;
+
+    errand__lock_acquire(&pool->lock);
+    if (index < pool->entry_count)
+        library = pool->entries[index].library;
+    for (uint32_t i = 0; library != NULL && i < pool->entry_count; i++)
+        if (same_text(pool->entries[i].library, library) &&
+            pool->entry_blocks[i].strikes < ERRAND__SANDBOX_STRIKES)
+            pool->entry_blocks[i].strikes++;
+    errand__lock_release(&pool->lock);
+    return library != NULL;
+}
+
+void
+errand__entries_opened(errand__sandbox *pool, uint32_t count)
+{
+    errand__lock_acquire(&pool->lock);
+    for (uint32_t i = 0; i < count; i++)
+        if (pool->entry_blocks[i].strikes < ERRAND__SANDBOX_STRIKES)
+            pool->entry_blocks[i].strikes = 0;
+    errand__lock_release(&pool->lock);
+}
+
+void
+errand__entries_skip(errand__sandbox *pool, uint32_t count,
+                     errand__wire_entry *out_entries)
+{
+    errand__lock_acquire(&pool->lock);
+    for (uint32_t i = 0; i < count; i++)
+        out_entries[i].skip = pool->entry_blocks[i].strikes >= ERRAND__SANDBOX_STRIKES;
+    errand__lock_release(&pool->lock);
 }
 
 void

@@ -90,6 +90,15 @@ errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status
 }
 
 void
+errand__sandbox_monitor_start_blamed(errand__sandbox *pool, const char *text)
+{
+    errand__lock_acquire(&pool->lock);
+    pool->counts.refused_starts++;
+    errand__text_format(pool->counts.text, sizeof pool->counts.text, "%s", text);
+    errand__lock_release(&pool->lock);
+}
+
+void
 errand__sandbox_monitor_tell(errand__sandbox *pool)
 {
     atomic_fetch_add_explicit(&pool->news, 1,
@@ -121,12 +130,14 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
         error = pool->launcher.start(pool->launcher.arg, &files, &slot->pid, &slot->fd);
         close(files.request_fd);
         close(files.response_fd);
+        close(files.lifeline_fd);
     }
     if (error == 0 && !listen_to(slot)) {
         errand__worker_end end;
 
         error = errno;
         pool->launcher.kill(pool->launcher.arg, slot->pid, slot->fd);
+        errand__slot_cut(slot);
         pool->launcher.reap(pool->launcher.arg, slot->pid, slot->fd, &end);
     }
     if (error != 0) {
@@ -198,9 +209,10 @@ wanted_locked(errand__sandbox *pool, uint32_t *out_entries,
     return atomic_load_explicit(&pool->waiting, memory_order_relaxed);
 }
 
-/* How many workers to start now.  An old one makes room for one that knows more. */
+/* How many workers to start now.  An old one makes room for one that knows more.  *out_stuck: somebody
+ * waits for one; *out_known: jobs of entries from here on have none that lives or starts. */
 static uint32_t
-decide(errand__sandbox *pool, bool *out_none)
+decide(errand__sandbox *pool, bool *out_stuck, uint32_t *out_known)
 {
     struct errand__spare *free_later = NULL;
     uint32_t queued, entries, starts = 0;
@@ -224,7 +236,8 @@ decide(errand__sandbox *pool, bool *out_none)
     }
     errand__lock_release(&pool->lock);
     errand__spares_free(free_later);
-    *out_none = found.live == 0 && queued != 0;
+    *out_stuck = queued != 0 && (found.live == 0 || entries > found.entries);
+    *out_known = found.entries;
     return starts;
 }
 
@@ -232,8 +245,8 @@ static void
 refill(errand__sandbox *pool, uint64_t now)
 {
     char text[ERRAND__SANDBOX_TEXT];
-    bool none, open = now < pool->open_until_ns;
-    uint32_t starts = decide(pool, &none);
+    bool stuck, open = now < pool->open_until_ns;
+    uint32_t known, starts = decide(pool, &stuck, &known);
 
     errand__lock_acquire(&pool->lock);
     pool->counts.breaker_open = open;
@@ -249,15 +262,15 @@ refill(errand__sandbox *pool, uint64_t now)
         starts--;
         start_worker(&pool->slots[i], now);
         now = errand__clock_now();
-        none = none && errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
+        stuck = stuck && errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
         if (pool->retry_ns > now) {
             errand__text_format(text, sizeof text, "%s", pool->counts.text);
             break;
         }
     }
     pool->wants = starts != 0;
-    if (none && (open || now < pool->retry_ns))
-        errand__sandbox_fail_queued(pool, text);
+    if (stuck && (open || now < pool->retry_ns))
+        errand__sandbox_fail_queued(pool, known, text);
 }
 
 /* ---- sleep ------------------------------------------------------------------------------------------------ */

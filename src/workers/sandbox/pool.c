@@ -338,7 +338,7 @@ make_slots(errand__sandbox *pool)
         slot->index = i;
         slot->request = (errand__wire_request *)(void *)at;
         slot->response = (errand__wire_response *)(void *)(at + pool->request_room);
-        slot->fd = -1;
+        slot->fd = slot->lifeline = -1;
         atomic_store_explicit(&slot->deadline_ns, UINT64_MAX, memory_order_relaxed);
         atomic_store_explicit(&slot->kill_ns, UINT64_MAX, memory_order_relaxed);
     }

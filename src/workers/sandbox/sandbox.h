@@ -24,6 +24,7 @@ enum {
     ERRAND__SANDBOX_RANKS = 3,    /* high, normal, low */
     ERRAND__SANDBOX_SPARES = 16,  /* sizes of kept request buffers: powers of two */
     ERRAND__SANDBOX_STORM = 1000, /* wakes without news that one job may cause */
+    ERRAND__SANDBOX_STRIKES = 2,  /* starts that a library may end before it is skipped */
     ERRAND__SANDBOX_TEXT = 256
 };
 
@@ -35,7 +36,7 @@ typedef struct errand__worker_end {
     uint64_t user_ns, system_ns, peak_bytes;
 } errand__worker_end;
 typedef struct errand__worker_files { /* what a start is given; its caller closes them */
-    int request_fd, response_fd;
+    int request_fd, response_fd, lifeline_fd;
     const int *path_fds;
     size_t path_count;
 } errand__worker_files;
@@ -133,6 +134,7 @@ typedef struct errand__sandbox_slot {
     errand__slot_intent kill_intent; /* with kill_ns */
     /* Monitor's. */
     uint64_t started_ns;
+    int lifeline; /* the writing end: the worker ends with it; -1 = none */
     bool died, killed;
 } errand__sandbox_slot;
 
@@ -200,6 +202,7 @@ typedef struct errand__sandbox_entry {
     uint64_t hash;
     void *block; /* its strings; NULL: they are the policy's */
     size_t size;
+    uint32_t strikes; /* starts in a row that its library ended */
 } errand__sandbox_entry;
 
 struct errand__sandbox {
@@ -250,9 +253,10 @@ struct errand__sandbox {
     /* Monitor's. */
     errand__hands monitor_hands;
     errand__sandbox_hand monitor_hand;
-    bool orphan; /* it gave up the last reference itself: nobody joins it */
-    bool tick;   /* something has to be looked at again soon */
-    bool wants;  /* workers are to be started, later */
+    bool was_ready; /* a worker has been */
+    bool orphan;    /* it gave up the last reference itself: nobody joins it */
+    bool tick;      /* something has to be looked at again soon */
+    bool wants;     /* workers are to be started, later */
     uint64_t *crashes;
     uint32_t crash_at;
     uint64_t open_until_ns, retry_ns, backoff_ns;
@@ -298,12 +302,20 @@ errand_status errand__sandbox_make(const errand_sandbox_config *config,
 /* The number of an entry, which is added if it is new and may be.  Owner. */
 errand_status errand__entry_find(errand__sandbox *pool, const errand_entry *entry,
                                  uint32_t *out_index);
+/* A worker has ended while it opened that entry's library.  False: there is no such library.
+ * opened: one has become ready with that many.  skip: which of them the next one leaves out.  Monitor. */
+bool errand__entry_blame(errand__sandbox *pool, uint32_t index);
+void errand__entries_opened(errand__sandbox *pool, uint32_t count);
+void errand__entries_skip(errand__sandbox *pool, uint32_t count,
+                          errand__wire_entry *out_entries);
 void errand__entries_init(errand__sandbox *pool);
 void errand__entries_fini(errand__sandbox *pool);
 
 /* slot.c */
 /* New files for the worker to come, and its set-up.  An errno; *out_files are open then. */
 int errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files);
+/* Ends the worker without the right to signal it: see program/confine.c. */
+void errand__slot_cut(errand__sandbox_slot *slot);
 /* Nothing is there any more but zeroed memory. */
 void errand__slot_clear(errand__sandbox_slot *slot);
 /* Has the idle worker left its last answer alone? */
@@ -357,8 +369,9 @@ void errand__sandbox_nudge(errand_lease *lease, errand__record *record,
                            uint32_t generation);
 bool errand__sandbox_write_off(errand_lease *lease, errand__record *record,
                                uint32_t generation);
-/* Ends all that is queued with this text.  Monitor. */
-void errand__sandbox_fail_queued(errand__sandbox *pool, const char *text);
+/* Ends with this text what is queued and next in its queue for an entry from known on; 0: all that is
+ * queued.  Monitor. */
+void errand__sandbox_fail_queued(errand__sandbox *pool, uint32_t known, const char *text);
 /* Forgets what is queued; it was settled before. */
 void errand__place_empty(errand__sandbox_place *place);
 void errand__place_fini(errand__sandbox_place *place);
@@ -405,6 +418,7 @@ void errand__sandbox_monitor_enter(const errand__sandbox *pool);
 void errand__sandbox_monitor_crash(errand__sandbox *pool, uint64_t now);
 void errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status,
                                           const char *text, uint64_t now);
+void errand__sandbox_monitor_start_blamed(errand__sandbox *pool, const char *text);
 void errand__sandbox_monitor_tell(errand__sandbox *pool); /* create waits for it */
 /* bury.c */
 void errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now);

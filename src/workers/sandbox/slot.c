@@ -92,7 +92,8 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
 {
     errand__sandbox *pool = slot->pool;
     size_t setup = whole_pages(sizeof(errand__wire_request)), setup_size;
-    int error;
+    const errand__wire_setup *written;
+    int error, ends[2];
 
     errand__lock_acquire(&pool->lock);
     slot->entry_count = pool->entry_count; /* those do not change any more */
@@ -114,9 +115,22 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
         close(out_files->request_fd);
         return error;
     }
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        error = errno;
+        close(out_files->request_fd);
+        close(out_files->response_fd);
+        return error;
+    }
+    out_files->lifeline_fd = ends[0];
+    slot->lifeline = ends[1];
     fill_request(slot, setup_size);
     errand__setup_write(&pool->policy, pool->entries, slot->entry_count,
                         (uint32_t)getpid(), (unsigned char *)slot->request + setup);
+    written =
+        (const errand__wire_setup *)(void *)((unsigned char *)slot->request + setup);
+    errand__entries_skip(pool, slot->entry_count,
+                         (errand__wire_entry *)(void *)((unsigned char *)slot->request +
+                                                        setup + written->entries));
     out_files->path_fds = pool->path_fds;
     out_files->path_count = pool->path_count;
     slot->sequence = slot->previous = slot->call_sequence = 0;
@@ -139,8 +153,19 @@ map_nothing(void *address, size_t size)
 }
 
 void
+errand__slot_cut(errand__sandbox_slot *slot)
+{
+    if (slot->lifeline < 0)
+        return;
+    (void)!write(slot->lifeline, "", 1);
+    close(slot->lifeline);
+    slot->lifeline = -1;
+}
+
+void
 errand__slot_clear(errand__sandbox_slot *slot)
 {
+    errand__slot_cut(slot);
     map_nothing(slot->request, slot->mapped_request);
     map_nothing(slot->response, slot->mapped_response);
     if (slot->room > slot->pool->response_size) {

@@ -221,7 +221,7 @@ errand__sandbox_write_off(errand_lease *lease, errand__record *record,
 /* ---- what is queued ends ------------------------------------------------------------------------- */
 
 void
-errand__sandbox_fail_queued(errand__sandbox *pool, const char *text)
+errand__sandbox_fail_queued(errand__sandbox *pool, uint32_t known, const char *text)
 {
     for (;;) {
         struct errand__spare *free_later = NULL;
@@ -231,9 +231,13 @@ errand__sandbox_fail_queued(errand__sandbox *pool, const char *text)
         uint32_t generation = 0;
 
         errand__lock_acquire(&pool->lock);
-        while (job == NULL && !errand__list_empty(&pool->turns)) {
-            place = ERRAND__CONTAINER(pool->turns.next, errand__sandbox_place, turn);
+        errand__link *link = pool->turns.next;
+        while (job == NULL && link != &pool->turns) {
+            place = ERRAND__CONTAINER(link, errand__sandbox_place, turn);
+            link = link->next; /* it may leave the turns */
             job = errand__job_head_locked(place, &free_later);
+            if (job != NULL && job->entry < known)
+                job = NULL;
         }
         if (job != NULL) {
             record = &place->lease->block->records[job - place->jobs];

@@ -9,7 +9,9 @@
  *   Sealed GROW and SHRINK and allocated whole, so that no access can fail.
  *
  * The worker is started as  errand-worker serve  with an empty environment.  Descriptors: 0-2
- * /dev/null, 3 request file, 4 response file, 5.. the policy's paths (O_PATH, in their order).
+ * /dev/null, 3 request file, 4 response file, 5 the lifeline (a pipe's reading end: the kernel
+ * ends the worker when something is written or nobody holds the other end; the worker can
+ * neither close nor change it), 6.. the policy's paths (O_PATH, in their order).
  *
  * One conversation: the host writes command, sequence and what belongs to it, and rings; the
  * worker writes bytes and answers with that sequence.  Each ring has a sequence of its own, so
@@ -35,7 +37,8 @@ enum {
 enum { /* descriptors of the worker */
        ERRAND__WIRE_REQUEST_FD = 3,
        ERRAND__WIRE_RESPONSE_FD = 4,
-       ERRAND__WIRE_PATH_FD = 5
+       ERRAND__WIRE_LIFELINE_FD = 5,
+       ERRAND__WIRE_PATH_FD = 6
 };
 
 /* ---- request file, at its start ---------------------------------------------------------- */
@@ -105,7 +108,11 @@ typedef struct errand__wire_response {
      * Pairs: wire-ready.  Why: the fields below are written before it. */
     _Alignas(64) _Atomic uint32_t ready;
     uint32_t setup_errno;
-    uint32_t layers, landlock_abi;      /* achieved */
+    uint32_t layers, landlock_abi; /* achieved */
+    /* loading: number + 1 of the entry whose library is being opened; 0 = none.
+     * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
+     * Pairs: none.  Why: its death is seen after it; who lies accuses its own tenant. */
+    _Atomic uint32_t loading;
     char setup_text[ERRAND__WIRE_TEXT]; /* why not ready; ends with 0, maybe not */
     char entry_text[ERRAND__WIRE_TEXT]; /* about the first entry that is not fine */
     uint8_t entry_state[ERRAND__WIRE_ENTRIES]; /* ERRAND__ENTRY_... */
@@ -169,7 +176,7 @@ typedef struct errand__wire_path {
 } errand__wire_path;
 typedef struct errand__wire_entry {
     uint32_t library, symbol, signature; /* offsets of strings; 0 = NULL */
-    uint32_t reserved;
+    uint32_t skip; /* 1 = its library is not opened: it has ended workers before */
 } errand__wire_entry;
 
 /* Exit codes of the worker: meant as set-up failures only before ready. */

@@ -101,18 +101,19 @@ write_request(inside *self, const inside_start_how *how, const errand__policy *p
     return file;
 }
 
-/* In the child: descriptors 0 .. 4 + paths, and nothing else is promised. */
+/* In the child: descriptors 0 .. 5 + paths, and nothing else is promised. */
 static void
-become_worker(const inside_start_how *how, int request, int response, const int *paths,
-              size_t path_count)
+become_worker(const inside_start_how *how, int request, int response, int lifeline,
+              const int *paths, size_t path_count)
 {
-    int from[5 + ERRAND__WIRE_PATHS];
+    int from[6 + ERRAND__WIRE_PATHS];
     from[0] = from[1] = from[2] = fcntl(open("/dev/null", O_RDWR), F_DUPFD, 200);
     from[3] = fcntl(request, F_DUPFD, 200);
     from[4] = fcntl(response, F_DUPFD, 200);
+    from[5] = fcntl(lifeline, F_DUPFD, 200);
     for (size_t i = 0; i < path_count; i++)
-        from[5 + i] = fcntl(paths[i], F_DUPFD, 200);
-    for (size_t i = 0; i < 5 + path_count; i++) {
+        from[6 + i] = fcntl(paths[i], F_DUPFD, 200);
+    for (size_t i = 0; i < 6 + path_count; i++) {
         if (dup2(from[i], (int)i) < 0)
             _exit(98);
     }
@@ -153,15 +154,20 @@ inside_start(inside *self, const inside_start_how *how)
     int paths[ERRAND__WIRE_PATHS];
     if (errand__policy_open_paths(&policy, paths, text, sizeof text) != ERRAND_OK)
         fail_msg("paths: %s", text);
+    int lifeline[2];
+    assert_int_equal(pipe2(lifeline, O_CLOEXEC), 0);
+    self->lifeline = lifeline[1];
     fflush(NULL);
     self->pid = fork();
     assert_true(self->pid >= 0);
     if (self->pid == 0)
-        become_worker(how, request, response, paths, policy.values.path_count);
+        become_worker(how, request, response, lifeline[0], paths,
+                      policy.values.path_count);
     for (size_t i = 0; i < policy.values.path_count; i++)
         close(paths[i]);
     close(request);
     close(response);
+    close(lifeline[0]);
     errand__policy_destroy(&policy);
 }
 
@@ -286,6 +292,7 @@ inside_end(inside *self)
     }
     munmap(self->request, self->request_size);
     munmap(self->response, self->response_size);
+    close(self->lifeline);
     memset(self, 0, sizeof *self);
 }
 
