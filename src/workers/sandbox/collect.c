@@ -282,7 +282,8 @@ void
 errand__sandbox_watch(errand_lease *lease, errand__watch *watch)
 {
     errand__sandbox_place *place = lease->impl;
-    unsigned own = errand__cpu_current() + 1;
+    bool crowded = errand__place_crowded(place);
+    unsigned own = crowded ? 0 : errand__cpu_current() + 1;
 
     if (!errand__futex_has_many()) {
         errand__place_let_watch(place);
@@ -302,7 +303,7 @@ errand__sandbox_watch(errand_lease *lease, errand__watch *watch)
             }
             unsigned peer =
                 atomic_load_explicit(&slot->response->worker_cpu, memory_order_relaxed);
-            if (peer != 0 && peer != own)
+            if (peer != 0 && own != 0 && peer != own)
                 watch->spins = true;
             atomic_store_explicit(&slot->request->host_cpu, own, memory_order_relaxed);
             watch->words[watch->count++] = (errand__watched){

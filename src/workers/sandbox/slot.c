@@ -172,11 +172,13 @@ errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *ha
     const errand__sandbox_place *place = slot->lease->impl;
     unsigned watched = atomic_load_explicit(&place->watched, memory_order_seq_cst) |
                        atomic_load_explicit(&slot->foreign, memory_order_relaxed);
+    const unsigned all = ERRAND__LOOKOUT_ALL;
 
     atomic_store_explicit(&slot->phase, ERRAND__SLOT_BUSY,
                           memory_order_seq_cst); /* Pairs: slot-phase */
     if (hand->cell != ERRAND__CELL_WATCHER &&
-        (watched != 0 || atomic_load_explicit(&pool->waiting, memory_order_seq_cst) != 0))
+        (watched != 0 ||
+         atomic_load_explicit(&pool->lookout, memory_order_seq_cst) == all))
         errand__watcher_wake(pool); /* Pairs: sandbox-bell */
 }
 
@@ -226,7 +228,9 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     request->out_max = pool->policy.values.out_bytes;
     atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
     atomic_store_explicit(&request->host_cpu,
-                          hand->only != NULL ? errand__cpu_current() + 1 : 0,
+                          hand->only != NULL && !errand__place_crowded(place)
+                              ? errand__cpu_current() + 1
+                              : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&slot->asks, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->foreign, hand->only == NULL, memory_order_relaxed);
