@@ -127,9 +127,9 @@ typedef struct errand__sandbox_slot {
     /* The job in hand. */
     errand__record *record;
     uint32_t generation, job_slot; /* of the record */
-    uint64_t began_ns;
+    uint64_t began_ns, began_cycles;
     errand_job job;
-    size_t asked;         /* bytes of its request */
+    size_t asked;         /* bytes of the request area that are not 0 */
     unsigned char *bytes; /* what was copied out of its reach */
     size_t room, used, dirty;
     bool settled; /* its job is over; the slot is still to be released */
@@ -261,6 +261,10 @@ struct errand__sandbox {
     /* As the monitor last counted: no more workers can be started; the entries that one knows. */
     bool full;
     uint32_t full_entries;
+    uint32_t busy;    /* jobs that are assigned */
+    uint32_t done;    /* jobs that were, ever */
+    uint64_t service; /* cycles from asking to release, lately */
+    bool stalled;     /* the watcher saw none of them end for a nap */
     errand_sandbox_snapshot counts;
     errand_status start_status; /* of the last start that failed */
     /* Monitor's. */
@@ -341,7 +345,7 @@ void errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *ha
                       const unsigned char *bytes);
 /* Rings for the next command. */
 void errand__slot_ring(errand__sandbox_slot *slot, uint32_t command);
-/* What one job left in the files is gone. */
+/* What one job was answered is gone from the file; what it was asked the next request covers. */
 void errand__slot_scrub(errand__sandbox_slot *slot);
 /* Its job is settled: the slot goes back (IDLE), or (intent) to the monitor (DYING). */
 void errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent);
@@ -353,6 +357,8 @@ void errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *han
  * has ended meanwhile, and the slot is still in hand. */
 bool errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
                        const unsigned char *bytes);
+bool errand__sandbox_enough_locked(const errand__sandbox *pool);
+void errand__sandbox_served_locked(errand__sandbox *pool, uint64_t cycles);
 void errand__job_assign_locked(errand__sandbox_slot *slot, errand__sandbox_place *place,
                                errand__sandbox_job *job);
 /* An idle worker that knows the entry, out of the list and in the caller's hand; NULL = none.  One

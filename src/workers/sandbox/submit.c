@@ -128,7 +128,7 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     job->entry = job->ready_entry;
     job->size = job->ready_size;
     job->deadline_ns = deadline;
-    if (place->queued == 0)
+    if (place->queued == 0 && !errand__sandbox_enough_locked(pool))
         slot = errand__idle_take_locked(pool, job->entry);
     if (slot != NULL)
         errand__job_assign_locked(slot, place, job);
@@ -137,7 +137,6 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     if (slot == NULL) {
         wait_for_worker(place, job, record, generation);
     } else if (!errand__job_begin(slot, &place->hand, NULL)) {
-        slot->asked = 0;
         errand__slot_release(slot, ERRAND__INTENT_NONE);
     }
 }

@@ -71,6 +71,7 @@ typedef struct watched {
 
 typedef struct minding { /* the queue */
     unsigned lookout, naps, misses;
+    uint32_t done;
 } minding;
 
 /* The owner may have begun to wait just before it was rung: again. */
@@ -195,6 +196,16 @@ look_again(errand__sandbox *pool)
     return found;
 }
 
+/* Where nobody was done since the last nap, idle workers are not in the way. */
+static void
+note_stall(errand__sandbox *pool, minding *self)
+{
+    errand__lock_acquire(&pool->lock);
+    pool->stalled = pool->done == self->done;
+    self->done = pool->done;
+    errand__lock_release(&pool->lock);
+}
+
 /* Decides how to mind the queue until the next wake. */
 static void
 mind(errand__sandbox *pool, minding *self, bool found)
@@ -241,8 +252,10 @@ run_watcher(void *arg)
         gather(pool, queue.lookout == ERRAND__LOOKOUT_ALL, &seen);
         sleep_on(pool, &seen, bell, queue.lookout == ERRAND__LOOKOUT_NAPS);
         found = look_around(pool, &seen);
-        if (queue.lookout == ERRAND__LOOKOUT_NAPS)
+        if (queue.lookout == ERRAND__LOOKOUT_NAPS) {
             found = look_again(pool);
+            note_stall(pool, &queue);
+        }
     }
 }
 
