@@ -286,6 +286,7 @@ take_config(errand__sandbox *pool, const errand_sandbox_config *config)
 {
     unsigned processors = errand__cpus_allowed();
 
+    pool->processors = processors;
     pool->workers_min = config->workers_min != 0 ? config->workers_min : 1;
     pool->workers_max = config->workers_max;
     if (pool->workers_max == 0)
