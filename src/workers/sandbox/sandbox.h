@@ -53,6 +53,8 @@ typedef struct errand__launcher {
 } errand__launcher;
 /* The real one: path is copied.  False: no memory. */
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
+/* Where errand-worker is, if nobody says: beside this code, or where it was to be installed. */
+void errand__worker_find(char *out, size_t size);
 
 /* ---- slots -------------------------------------------------------------------------------- */
 typedef struct errand__sandbox errand__sandbox;
