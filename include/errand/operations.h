@@ -35,7 +35,19 @@ enum {
     ERRAND_KIND_STAT_FILE = 0x0E000008,
     ERRAND_KIND_HASH_FILE = 0x0E000009,
     ERRAND_KIND_RESOLVE = 0x0E00000A,
-    ERRAND_KIND_COMMAND = 0x0E00000B
+    ERRAND_KIND_COMMAND = 0x0E00000B,
+    /* errand/net.h */
+    ERRAND_KIND_CONNECT = 0x0E000010,
+    ERRAND_KIND_LISTEN = 0x0E000011,
+    ERRAND_KIND_ACCEPT = 0x0E000012,
+    ERRAND_KIND_RECEIVE = 0x0E000013,
+    ERRAND_KIND_PEEK = 0x0E000014,
+    ERRAND_KIND_SEND = 0x0E000015,
+    ERRAND_KIND_SHUTDOWN = 0x0E000016,
+    ERRAND_KIND_CLOSE = 0x0E000017,
+    ERRAND_KIND_DATAGRAM = 0x0E000018,
+    ERRAND_KIND_RECEIVE_PACKET = 0x0E000019,
+    ERRAND_KIND_SEND_PACKET = 0x0E00001A
 };
 
 /* job_code of a completion that failed with ERRAND_CODE_JOB: X(name, number, sentence).
@@ -56,7 +68,19 @@ enum {
     X(EXEC, 12, "the command's file cannot be executed")                                 \
     X(AGAIN, 13, "it failed for now; the same may work later")                           \
     X(LOST, 14, "the command ran, but somebody else took its exit status")               \
-    X(IO, 15, "the operating system reported another error; see sys_errno")
+    X(IO, 15, "the operating system reported another error; see sys_errno")              \
+    X(CLOSED, 16, "it is closed, or an earlier failure or cancel ended that half of it") \
+    X(TIMEOUT, 17, "its limit passed first")                                             \
+    X(BIND_FAILED, 18, "the address cannot be listened at or bound")                     \
+    X(CONNECTION_FAILED, 19, "nobody could be reached at the address")                   \
+    X(ACCEPT_FAILED, 20, "no connection could be taken")                                 \
+    X(RECEIVE_FAILED, 21, "the peer ended or reset before all was received")             \
+    X(SEND_FAILED, 22, "the peer is gone; how much it has is not known")                 \
+    X(UNSUPPORTED, 23, "its executor is no reactor, or this system cannot do it")        \
+    X(EXISTS, 24, "there is something of that name already")                             \
+    X(PROTOCOL, 25, "the peer does not keep to the protocol")                            \
+    X(CERTIFICATE, 26, "the peer's certificate does not prove who it is")                \
+    X(REDIRECTS, 27, "it was sent elsewhere too often, or where it may not go")
 typedef enum errand_operation_code {
 #define ERRAND_X(name, number, sentence) ERRAND_OPERATION_##name = number,
     ERRAND_OPERATION_TABLE(ERRAND_X)

@@ -43,6 +43,9 @@ errand__operation_code(int error)
     case EPERM:
     case EROFS:
         return ERRAND_OPERATION_PERMISSION;
+    case EEXIST:
+    case ENOTEMPTY:
+        return ERRAND_OPERATION_EXISTS;
     case EISDIR:
         return ERRAND_OPERATION_IS_DIRECTORY;
     case ENOTDIR:
@@ -153,6 +156,29 @@ mend(int32_t code)
         return "try again later";
     case ERRAND_OPERATION_LOST:
         return "do not ignore SIGCHLD, and wait only for processes of your own";
+    case ERRAND_OPERATION_CLOSED:
+        return "open another";
+    case ERRAND_OPERATION_TIMEOUT:
+        return "try again later or raise the limit";
+    case ERRAND_OPERATION_BIND_FAILED:
+        return "choose another address or end who has it";
+    case ERRAND_OPERATION_CONNECTION_FAILED:
+        return "check the address and whether somebody listens there";
+    case ERRAND_OPERATION_ACCEPT_FAILED:
+        return "accept again";
+    case ERRAND_OPERATION_RECEIVE_FAILED:
+    case ERRAND_OPERATION_SEND_FAILED:
+        return "connect again if it is still wanted";
+    case ERRAND_OPERATION_UNSUPPORTED:
+        return "submit it to a reactor that can do it";
+    case ERRAND_OPERATION_EXISTS:
+        return "choose another name";
+    case ERRAND_OPERATION_PROTOCOL:
+        return "ask who runs the other side";
+    case ERRAND_OPERATION_CERTIFICATE:
+        return "check the host's name and which authorities are trusted";
+    case ERRAND_OPERATION_REDIRECTS:
+        return "raise the limit or ask the place it names";
     case ERRAND_OPERATION_IO:
         break;
     }
