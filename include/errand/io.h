@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_IO_H
+#define ERRAND_IO_H
+/* io: requests to the kernel that an async job makes and does not wait for, and the
+ * reactor that carries them.  Conventions: errand.h, errand/async.h.
+ *
+ * A job that runs on a reactor keeps errand_io blocks in its state.  start or poll fills
+ * one in, hands it over with errand_io_start and answers ERRAND_PENDING; the job is polled
+ * when the request is done (and may be polled without news, so it looks at `done`).  Until
+ * then the block and all memory that it names are the kernel's: nothing gives them back
+ * before, not a cancel, not a deadline, not a panic, not a shutdown.  A job that ends with
+ * requests under way has them asked back, and its end is told when the last one is.
+ *
+ * A cancel of the job asks all requests back that are under way then, each once: they end
+ * as -ECANCELED, or with their result if that came first.  What the job starts afterwards,
+ * to clean up, is not asked back. */
+#include "errand/async.h"
+#include "errand/executor.h"
+ERRAND_BEGIN
+
+struct iovec;
+struct msghdr;
+struct sockaddr;
+struct statx;
+
+/* The kinds, with what they read besides fd, and what a good result is.  Every other result
+ * is -errno.
+ *   NOTHING                                           0, at once
+ *   TIMEOUT   until_ns (CLOCK_MONOTONIC)              0: it has come; 50 us late at best
+ *   POLL      events (POLLIN ...)                     what there is of them, POLLERR, POLLHUP
+ *   OPEN      path, flags (O_...), mode               the descriptor; O_CLOEXEC is added
+ *   CLOSE                                             0
+ *   READ      buffer, length, offset                  bytes; offset -1: where the file stands
+ *   WRITE     bytes, length, offset                   bytes
+ *   READV     vectors, count, offset                  bytes
+ *   WRITEV    vectors, count, offset                  bytes
+ *   SYNC      flags: 0, or ERRAND_IO_DATA_ONLY        0
+ *   STAT      path, flags (AT_...), mask, out_stat    0
+ *   RENAME    path, to_fd, to_path, flags             0 (flags: RENAME_...)
+ *   UNLINK    path, flags: 0 or AT_REMOVEDIR          0
+ *   MKDIR     path, mode                              0
+ *   SPLICE    fd, offset; to_fd, to_offset; length, flags   bytes (-1: no offset)
+ *   SOCKET    family (in fd), flags (SOCK_...), mode (protocol)   the descriptor, CLOEXEC
+ *   CONNECT   address, length                         0
+ *   ACCEPT    out_address, out_length (or NULL)       the descriptor, CLOEXEC
+ *   RECV      buffer, length, flags (MSG_...)         bytes; 0 = the end
+ *   SEND      bytes, length, flags                    bytes; MSG_NOSIGNAL is added
+ *   RECVMSG   message, flags                          bytes
+ *   SENDMSG   message, flags                          bytes; MSG_NOSIGNAL is added
+ *   SHUTDOWN  flags (SHUT_...)                        0
+ *   ACCEPT_MANY, RECV_MANY: see errand_io_consume.
+ * fd of OPEN, STAT, RENAME, UNLINK, MKDIR: the folder that a relative path begins in, or
+ * AT_FDCWD.  A descriptor may be in blocking mode or not.  Where the back end is epoll, a
+ * socket that is connected or accepted on is put into non-blocking mode.
+ * A WRITE to a pipe that nobody reads answers -EPIPE and raises SIGPIPE on the thread of
+ * the loop: threads of the library block it, the owner's thread is the host's. */
+typedef enum errand_io_kind {
+    ERRAND_IO_NOTHING = 1,
+    ERRAND_IO_TIMEOUT = 2,
+    ERRAND_IO_POLL = 3,
+    ERRAND_IO_OPEN = 4,
+    ERRAND_IO_CLOSE = 5,
+    ERRAND_IO_READ = 6,
+    ERRAND_IO_WRITE = 7,
+    ERRAND_IO_READV = 8,
+    ERRAND_IO_WRITEV = 9,
+    ERRAND_IO_SYNC = 10,
+    ERRAND_IO_STAT = 11,
+    ERRAND_IO_RENAME = 12,
+    ERRAND_IO_UNLINK = 13,
+    ERRAND_IO_MKDIR = 14,
+    ERRAND_IO_SPLICE = 15,
+    ERRAND_IO_SOCKET = 16,
+    ERRAND_IO_CONNECT = 17,
+    ERRAND_IO_ACCEPT = 18,
+    ERRAND_IO_RECV = 19,
+    ERRAND_IO_SEND = 20,
+    ERRAND_IO_RECVMSG = 21,
+    ERRAND_IO_SENDMSG = 22,
+    ERRAND_IO_SHUTDOWN = 23,
+    ERRAND_IO_ACCEPT_MANY = 24,
+    ERRAND_IO_RECV_MANY = 25,
+    ERRAND_IO_KINDS /* one more than the last */
+} errand_io_kind;
+#define ERRAND_IO_DATA_ONLY 1u /* flags of SYNC: as fdatasync */
+
+/* A request.  Begin with {.kind = ..., .fd = ..., arguments}: the rest is 0.  After it is
+ * done the block may be filled in again. */
+typedef struct errand_io {
+    errand_io_kind kind;
+    int32_t fd;
+    union {
+        void *buffer; /* ACCEPT_MANY: of int32_t */
+        const void *bytes;
+        const char *path;
+        const struct iovec *vectors;
+        struct msghdr *message;
+        const struct sockaddr *address;
+        struct sockaddr *out_address;
+    };
+    union {
+        size_t length; /* of buffer, bytes, address; ACCEPT_MANY: descriptors */
+        size_t count;  /* of vectors */
+        uint32_t mask; /* STAT: STATX_... */
+        uint32_t events;
+        uint32_t *out_length; /* ACCEPT: in: room of out_address; out: its length */
+        const char *to_path;
+    };
+    union {
+        int64_t offset;
+        uint64_t until_ns;
+        struct statx *out_stat;
+    };
+    int64_t to_offset;
+    int32_t to_fd;
+    uint32_t flags, mode;
+    /* Of the reactor. */
+    int32_t result;        /* as the system call's, or -errno; when done */
+    uint32_t first, ready; /* see errand_io_consume */
+    bool done;
+    void *library[6];
+} errand_io;
+
+/* errand_io_start: hand a request to the reactor.  It is under way from here on, and goes
+ *   to the kernel with others at the end of the loop's round.  done is false until then,
+ *   also if the result is there at once.  Neither blocks nor allocates; what finds no
+ *   place in the kernel's queue waits in the reactor's.
+ * errand_io_cancel: ask for it back.  It still ends by being done: -ECANCELED, or its
+ *   result.  Nothing happens if it is done, or was asked for before.
+ * Thread: [worker], inside the job's own start or poll.   Errors: EINVAL (kind) ·
+ *   EUNSUPPORTED (the job does not run on a reactor) · EMISUSE (start: it is under way). */
+ERRAND_API ERRAND_MUST_USE errand_status errand_io_start(errand_job *job, errand_io *io);
+ERRAND_API errand_status errand_io_cancel(errand_job *job, errand_io *io);
+
+/* ACCEPT_MANY and RECV_MANY go on until they are asked back or fail (RECV_MANY: 0 = the
+ * end of the stream).  What comes is put into buffer, which is used as a ring of length
+ * items (descriptors, or bytes): `ready` of them, from index `first` on, wrapping round at
+ * length; the job is polled when there are more.  When it is full, nothing is taken in.
+ * errand_io_consume: the job has taken count items from the front; what is full goes on.
+ *   Also after `done`.  Descriptors that nobody takes are the job's to close.
+ * Thread and errors: as above; EINVAL (count > ready). */
+ERRAND_API errand_status
+errand_io_consume(errand_job *job, errand_io *io, uint32_t count);
+
+/* ---- the reactor: the executor of such jobs ---------------------------------------- */
+enum {                         /* errand_reactor_config.backend */
+       ERRAND_REACTOR_ANY = 0, /* io_uring, or epoll where the kernel refuses that */
+       ERRAND_REACTOR_URING = 1,
+       ERRAND_REACTOR_EPOLL = 2
+};
+typedef struct errand_reactor_config {
+    uint32_t struct_size;
+    /* 0: each runtime's own thread carries its jobs and requests, in its submits, drains,
+     * drives and parks: nothing crosses threads.  Else loop threads, at most 64, over which
+     * the leases are spread. */
+    uint32_t threads;
+    uint32_t backend;
+    uint32_t entries; /* of a loop's submission queue; 0 = 256; at most 4096 */
+    /* At most so many threads of the process (epoll) or the kernel (io_uring, for each kind
+     * that it has) for what cannot be done without blocking: files, opens; 0 = 4. */
+    uint32_t helpers;
+    uint32_t flags;   /* none yet; must be 0 */
+    const char *name; /* of the threads, at most 11 bytes; NULL = "errand-io" */
+} errand_reactor_config;
+
+/* errand_reactor_create: an executor for async jobs, with or without requests.  config NULL
+ *   = all defaults.  A lease with threads = 0 runs its jobs on the runtime's thread, so a
+ *   job there must not end its thread, and errand_runtime_release answers EBUSY while
+ *   requests are under way.
+ * Thread: [any].   Errors: ENOMEM · EINVAL · ENOTHREAD · ESYSTEM (no descriptors) ·
+ *   EUNSUPPORTED (backend URING, and the kernel refuses it: see errno). */
+ERRAND_API ERRAND_MUST_USE errand_status errand_reactor_create(
+    const errand_reactor_config *config, errand_executor **out_executor);
+/* errand_reactor_backend: which back end it has, and why if it is not io_uring:
+ *   "io_uring", "epoll", "epoll (io_uring: Operation not permitted)".  executor NULL: what
+ *   ANY would choose in this process.  NULL: another executor.   Thread: [any]. */
+ERRAND_API const char *errand_reactor_backend(const errand_executor *executor);
+
+ERRAND_END
+#endif
