@@ -33,6 +33,7 @@
  *   (ERRAND_CODE_DEADLINE, and poisons); a limit (below) as TIMEOUT.
  * Replay: nothing is out; objects made from a log have addresses and no descriptor, and
  *   EBUSY is not answered for them.
+ * All functions are [any] unless they say otherwise.
  * Names are looked up before, by errand_spec_resolve; errand_endpoint_of makes an
  * endpoint of what it found.   Errors of errand_spec_*: ENOMEM · EINVAL. */
 #include "errand/operations.h"
@@ -42,8 +43,8 @@ ERRAND_BEGIN
 
 enum { ERRAND_ENDPOINT_UNIX = 1, ERRAND_ENDPOINT_TEXT = 160 };
 typedef struct errand_endpoint {
-    uint32_t family; /* 4, 6, ERRAND_ENDPOINT_UNIX; 0 = none */
-    uint32_t scope;  /* of a link-local address of family 6 */
+    uint32_t family;         /* 4, 6, ERRAND_ENDPOINT_UNIX; 0 = none */
+    uint32_t scope;          /* of a link-local address of family 6 */
     unsigned char bytes[16]; /* network order; family 4 uses the first four */
     uint16_t port;
     uint16_t path_size; /* Unix: bytes of path; 0 = unnamed */
@@ -96,15 +97,17 @@ errand_stream_adopt(int *take_fd, errand_stream **out_stream);
 ERRAND_API errand_stream *errand_stream_hold(errand_stream *stream);
 ERRAND_API void errand_stream_abandon(errand_stream **take_stream);
 ERRAND_API void errand_stream_close(errand_stream *stream);
-ERRAND_API errand_endpoint errand_stream_local(const errand_stream *stream);
+ERRAND_API errand_endpoint errand_stream_local(errand_stream *stream);
 ERRAND_API errand_endpoint errand_stream_peer(const errand_stream *stream);
 ERRAND_API int errand_stream_fd(const errand_stream *stream);
 
 typedef enum errand_stream_option {
-    ERRAND_STREAM_RECEIVE_LIMIT = 1, /* ns that a receive may take, from its begin; 0 = none */
-    ERRAND_STREAM_SEND_LIMIT = 2,    /* the same of a send */
-    ERRAND_STREAM_NODELAY = 3,       /* TCP: 0 or 1 */
-    ERRAND_STREAM_KEEPALIVE = 4,     /* seconds of silence before the peer is asked; 0 = never */
+    ERRAND_STREAM_RECEIVE_LIMIT =
+        1, /* ns that a receive may take, from its begin; 0 = none */
+    ERRAND_STREAM_SEND_LIMIT = 2, /* the same of a send */
+    ERRAND_STREAM_NODELAY = 3,    /* TCP: 0 or 1 */
+    ERRAND_STREAM_KEEPALIVE =
+        4, /* seconds of silence before the peer is asked; 0 = never */
     ERRAND_STREAM_RECEIVE_BUFFER = 5, /* bytes that the kernel keeps for us */
     ERRAND_STREAM_SEND_BUFFER = 6,
     ERRAND_STREAM_LINGER = 7 /* TCP: the last abandon resets the connection: 0 or 1 */
@@ -112,8 +115,8 @@ typedef enum errand_stream_option {
 /* errand_stream_set: counts for operations made from now on.
  * Thread: [owner].   Errors: EINVAL (unknown, out of range, not for such a stream) ·
  *   ESYSTEM. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_stream_set(
-    errand_stream *stream, errand_stream_option option, uint64_t value);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_stream_set(errand_stream *stream, errand_stream_option option, uint64_t value);
 
 enum { ERRAND_RECEIVE_MAX = 1 << 30 }; /* bytes of one receive or send */
 /* errand_spec_receive: exactly size bytes, in order, however they were sent.  The peer
@@ -195,7 +198,7 @@ errand_spec_accept(errand_spec *out_spec, errand_listener *listener);
 ERRAND_API errand_listener *errand_listener_hold(errand_listener *listener);
 ERRAND_API void errand_listener_abandon(errand_listener **take_listener);
 ERRAND_API void errand_listener_close(errand_listener *listener);
-ERRAND_API errand_endpoint errand_listener_local(const errand_listener *listener);
+ERRAND_API errand_endpoint errand_listener_local(errand_listener *listener);
 ERRAND_API int errand_listener_fd(const errand_listener *listener);
 
 /* ---- datagrams ----------------------------------------------------------------------- */
@@ -232,7 +235,7 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_spec_send_packet(
 ERRAND_API errand_datagram *errand_datagram_hold(errand_datagram *datagram);
 ERRAND_API void errand_datagram_abandon(errand_datagram **take_datagram);
 ERRAND_API void errand_datagram_close(errand_datagram *datagram);
-ERRAND_API errand_endpoint errand_datagram_local(const errand_datagram *datagram);
+ERRAND_API errand_endpoint errand_datagram_local(errand_datagram *datagram);
 ERRAND_API int errand_datagram_fd(const errand_datagram *datagram);
 
 ERRAND_END

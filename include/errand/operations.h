@@ -94,12 +94,13 @@ ERRAND_API const char *errand_operation_code_name(int32_t job_code);
  * Thread: [owner]. */
 ERRAND_API void errand_spec_abandon(errand_spec *spec);
 
-/* errand_audit_operations: errand_audit_payload for every type below, with its digest.
+/* errand_audit_operations: errand_audit_payload for every type below and of the headers that
+ * build on this one (errand/net.h ...), with its digest.
  * These digests hold contents, never process ids, times, inode numbers or paths.
  * Thread: [owner].   Errors: those of errand_audit_payload. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_audit_operations(errand_runtime *runtime);
-/* errand_operations_codecs: the same, and errand_record_codec for every type below: for
- *   logs with payloads, and their replay.  Their bytes hold all that the payload does.
+/* errand_operations_codecs: the same, and errand_record_codec for each of them: for logs
+ *   with payloads, and their replay.  Their bytes hold all that the payload does.
  * Thread: [owner].   Errors: those of errand_record_codec. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_operations_codecs(errand_runtime *runtime);

@@ -7,17 +7,10 @@
  * too.  So what decode makes is as whole as what a body makes.  Unlike the digests these bytes hold
  * all that a program can see, also a file's time. */
 #include <string.h>
-#include "errand/record.h"
-#include "operations/operations.h"
+#include "operations/codec.h"
 
-typedef struct reader {
-    const unsigned char *at;
-    size_t left;
-    bool good;
-} reader;
-
-static uint64_t
-read_word(reader *in)
+uint64_t
+errand__codec_read_word(errand__codec_reader *in)
 {
     uint64_t word = 0;
 
@@ -33,18 +26,18 @@ read_word(reader *in)
 }
 
 /* A word of at most max. */
-static uint64_t
-read_below(reader *in, uint64_t max)
+uint64_t
+errand__codec_read_below(errand__codec_reader *in, uint64_t max)
 {
-    uint64_t word = read_word(in);
+    uint64_t word = errand__codec_read_word(in);
 
     in->good = in->good && word <= max;
     return in->good ? word : 0;
 }
 
 /* NULL = so many are not there. */
-static const unsigned char *
-read_bytes(reader *in, size_t size)
+const unsigned char *
+errand__codec_read_bytes(errand__codec_reader *in, size_t size)
 {
     const unsigned char *bytes = in->at;
 
@@ -57,8 +50,8 @@ read_bytes(reader *in, size_t size)
     return bytes;
 }
 
-static void
-put_bytes(errand_sink *sink, const void *bytes, size_t size)
+void
+errand__codec_put_bytes(errand_sink *sink, const void *bytes, size_t size)
 {
     errand_sink_word(sink, size);
     errand_sink_put(sink, bytes, size);
@@ -102,12 +95,12 @@ encode_written(const void *data, size_t size, errand_sink *sink)
 static errand_status
 decode_written(const void *bytes, size_t size, errand_payload *out_payload)
 {
-    reader in = {bytes, size, true};
+    errand__codec_reader in = {bytes, size, true};
     errand_file_written *file = errand__operation_block_alloc(sizeof *file);
 
     if (file == NULL)
         return ERRAND_ENOMEM;
-    file->written = read_word(&in);
+    file->written = errand__codec_read_word(&in);
     errand__operation_payload(out_payload, &errand_file_written_type, file, sizeof *file);
     return in.good && in.left == 0 ? ERRAND_OK : ERRAND_EDECODE;
 }
@@ -128,15 +121,15 @@ encode_stat(const void *data, size_t size, errand_sink *sink)
 static errand_status
 decode_stat(const void *bytes, size_t size, errand_payload *out_payload)
 {
-    reader in = {bytes, size, true};
+    errand__codec_reader in = {bytes, size, true};
     errand_file_stat *file = errand__operation_block_alloc(sizeof *file);
 
     if (file == NULL)
         return ERRAND_ENOMEM;
-    file->kind = (errand_file_kind)read_below(&in, ERRAND_FILE_OTHER);
-    file->mode = (uint32_t)read_below(&in, 07777);
-    file->size = read_word(&in);
-    file->mtime_ns = (int64_t)read_word(&in);
+    file->kind = (errand_file_kind)errand__codec_read_below(&in, ERRAND_FILE_OTHER);
+    file->mode = (uint32_t)errand__codec_read_below(&in, 07777);
+    file->size = errand__codec_read_word(&in);
+    file->mtime_ns = (int64_t)errand__codec_read_word(&in);
     errand__operation_payload(out_payload, &errand_file_stat_type, file, sizeof *file);
     return in.good && in.left == 0 ? ERRAND_OK : ERRAND_EDECODE;
 }
@@ -155,13 +148,13 @@ encode_hash(const void *data, size_t size, errand_sink *sink)
 static errand_status
 decode_hash(const void *bytes, size_t size, errand_payload *out_payload)
 {
-    reader in = {bytes, size, true};
+    errand__codec_reader in = {bytes, size, true};
     errand_hash *hash = errand__operation_block_alloc(sizeof *hash);
 
     if (hash == NULL)
         return ERRAND_ENOMEM;
-    hash->value = read_word(&in);
-    hash->size = read_word(&in);
+    hash->value = errand__codec_read_word(&in);
+    hash->size = errand__codec_read_word(&in);
     errand__operation_payload(out_payload, &errand_hash_type, hash, sizeof *hash);
     return in.good && in.left == 0 ? ERRAND_OK : ERRAND_EDECODE;
 }
@@ -177,7 +170,8 @@ encode_list(const void *data, size_t size, errand_sink *sink)
     errand_sink_word(sink, list->count);
     for (size_t i = 0; i < list->count; i++) {
         errand_sink_word(sink, list->entries[i].kind);
-        put_bytes(sink, list->entries[i].name, strlen(list->entries[i].name));
+        errand__codec_put_bytes(sink, list->entries[i].name,
+                                strlen(list->entries[i].name));
     }
     return true;
 }
@@ -185,8 +179,8 @@ encode_list(const void *data, size_t size, errand_sink *sink)
 static errand_status
 decode_list(const void *bytes, size_t size, errand_payload *out_payload)
 {
-    reader in = {bytes, size, true};
-    size_t count = (size_t)read_below(&in, size / 16);
+    errand__codec_reader in = {bytes, size, true};
+    size_t count = (size_t)errand__codec_read_below(&in, size / 16);
     /* Each entry's kind and length take 16 bytes, so the names and their zeros fit into size. */
     size_t room = sizeof(errand_dir_list) + count * sizeof(errand_dir_entry) + size;
     errand_dir_list *list = errand__operation_block_alloc(room);
@@ -198,9 +192,10 @@ decode_list(const void *bytes, size_t size, errand_payload *out_payload)
     entries = (errand_dir_entry *)(void *)(list + 1);
     text.at = (char *)(entries + count);
     for (size_t i = 0; i < count && in.good; i++) {
-        entries[i].kind = (errand_file_kind)read_below(&in, ERRAND_FILE_OTHER);
-        size_t length = (size_t)read_below(&in, size);
-        const unsigned char *name = read_bytes(&in, length);
+        entries[i].kind =
+            (errand_file_kind)errand__codec_read_below(&in, ERRAND_FILE_OTHER);
+        size_t length = (size_t)errand__codec_read_below(&in, size);
+        const unsigned char *name = errand__codec_read_bytes(&in, length);
         in.good = in.good && memchr(name, 0, length) == NULL;
         if (!in.good)
             break;
@@ -244,8 +239,8 @@ encode_addresses(const void *data, size_t size, errand_sink *sink)
 static errand_status
 decode_addresses(const void *bytes, size_t size, errand_payload *out_payload)
 {
-    reader in = {bytes, size, true};
-    size_t count = (size_t)read_below(&in, size / ADDRESS_BYTES);
+    errand__codec_reader in = {bytes, size, true};
+    size_t count = (size_t)errand__codec_read_below(&in, size / ADDRESS_BYTES);
     size_t room = sizeof(errand_addresses) + count * sizeof(errand_address);
     errand_addresses *list = errand__operation_block_alloc(room);
     errand_address *addresses;
@@ -257,11 +252,11 @@ decode_addresses(const void *bytes, size_t size, errand_payload *out_payload)
         errand_address *address = &addresses[i];
         const unsigned char *number, *text;
 
-        address->family = (uint32_t)read_below(&in, 6);
-        address->scope = (uint32_t)read_below(&in, UINT32_MAX);
-        address->port = (uint16_t)read_below(&in, UINT16_MAX);
-        number = read_bytes(&in, sizeof address->bytes);
-        text = read_bytes(&in, sizeof address->text);
+        address->family = (uint32_t)errand__codec_read_below(&in, 6);
+        address->scope = (uint32_t)errand__codec_read_below(&in, UINT32_MAX);
+        address->port = (uint16_t)errand__codec_read_below(&in, UINT16_MAX);
+        number = errand__codec_read_bytes(&in, sizeof address->bytes);
+        text = errand__codec_read_bytes(&in, sizeof address->text);
         in.good = in.good && text[sizeof address->text - 1] == 0;
         if (!in.good)
             break;
@@ -284,15 +279,15 @@ encode_command(const void *data, size_t size, errand_sink *sink)
     (void)size;
     errand_sink_word(sink, (uint64_t)(int64_t)result->exit_status);
     errand_sink_word(sink, (uint64_t)(int64_t)result->signal_number);
-    put_bytes(sink, result->out, result->out_size);
-    put_bytes(sink, result->err, result->err_size);
+    errand__codec_put_bytes(sink, result->out, result->out_size);
+    errand__codec_put_bytes(sink, result->err, result->err_size);
     return true;
 }
 
 static errand_status
 decode_command(const void *bytes, size_t size, errand_payload *out_payload)
 {
-    reader in = {bytes, size, true};
+    errand__codec_reader in = {bytes, size, true};
     errand_command_result *result =
         errand__operation_block_alloc(sizeof *result + size + 2);
     errand__operation_cursor text;
@@ -301,12 +296,12 @@ decode_command(const void *bytes, size_t size, errand_payload *out_payload)
     if (result == NULL)
         return ERRAND_ENOMEM;
     text.at = (char *)(result + 1);
-    result->exit_status = (int32_t)(int64_t)read_word(&in);
-    result->signal_number = (int32_t)(int64_t)read_word(&in);
-    result->out_size = (size_t)read_below(&in, size);
-    out = read_bytes(&in, result->out_size);
-    result->err_size = (size_t)read_below(&in, size);
-    err = read_bytes(&in, result->err_size);
+    result->exit_status = (int32_t)(int64_t)errand__codec_read_word(&in);
+    result->signal_number = (int32_t)(int64_t)errand__codec_read_word(&in);
+    result->out_size = (size_t)errand__codec_read_below(&in, size);
+    out = errand__codec_read_bytes(&in, result->out_size);
+    result->err_size = (size_t)errand__codec_read_below(&in, size);
+    err = errand__codec_read_bytes(&in, result->err_size);
     in.good = in.good && in.left == 0;
     if (in.good) {
         result->out =
@@ -352,25 +347,31 @@ CODEC(hash)
 CODEC(addresses)
 CODEC(command)
 
+static const errand__codec_row operation_rows[] = {
+    {&errand_file_bytes_type, errand_file_bytes_digest, &bytes_codec},
+    {&errand_file_written_type, errand_file_written_digest, &written_codec},
+    {&errand_dir_list_type, errand_dir_list_digest, &list_codec},
+    {&errand_file_stat_type, errand_file_stat_digest, &stat_codec},
+    {&errand_hash_type, errand_hash_digest, &hash_codec},
+    {&errand_addresses_type, errand_addresses_digest, &addresses_codec},
+    {&errand_command_result_type, errand_command_result_digest, &command_codec},
+    {NULL, NULL, NULL},
+};
+const errand__codec_row *const errand__codec_table[] = {
+    operation_rows,
+    errand__net_rows,
+};
+const size_t errand__codec_tables =
+    sizeof errand__codec_table / sizeof errand__codec_table[0];
+
 errand_status
 errand_operations_codecs(errand_runtime *runtime)
 {
-    static const struct {
-        const errand_payload_type *type;
-        const errand_payload_codec *codec;
-    } rows[] = {
-        {&errand_file_bytes_type, &bytes_codec},
-        {&errand_file_written_type, &written_codec},
-        {&errand_dir_list_type, &list_codec},
-        {&errand_file_stat_type, &stat_codec},
-        {&errand_hash_type, &hash_codec},
-        {&errand_addresses_type, &addresses_codec},
-        {&errand_command_result_type, &command_codec},
-    };
     errand_status status = errand_audit_operations(runtime);
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == ERRAND_OK; i++)
-        status =
-            errand_record_codec(runtime, rows[i].type, rows[i].type->name, rows[i].codec);
+    for (size_t table = 0; table < errand__codec_tables; table++)
+        for (const errand__codec_row *row = errand__codec_table[table];
+             row->type != NULL && status == ERRAND_OK; row++)
+            status = errand_record_codec(runtime, row->type, row->type->name, row->codec);
     return status;
 }

@@ -6,6 +6,7 @@
  * Threads: an errand_spec_* function may run anywhere; a body runs on a worker, or on the
  * runtime's thread in inline order; drops and hooks run on the runtime's thread. */
 #include "core/core.h"
+#include "errand/io.h"
 #include "errand/operations.h"
 
 enum { OPERATION_PIECE = 1024 * 1024 }; /* bytes between two looks at the token */
@@ -78,6 +79,62 @@ void errand__operation_payload(errand_payload *out_payload,
 /* bytes of size behind a errand_file_bytes; the block has sizeof(errand_file_bytes) + size + 1. */
 void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block,
                                      size_t size);
+
+/* ---- seats: a thing's place for one operation (seat.c) ---------------------------------------------- */
+enum { /* errand__seat.gone */
+       ERRAND__SEAT_OPEN = 0,
+       ERRAND__SEAT_POISONED = 1, /* a failure, or a cancel of what had begun */
+       ERRAND__SEAT_ENDED = 2,    /* shut down */
+       ERRAND__SEAT_CLOSED = 3
+};
+typedef struct errand__seat {
+    errand__lock lock;
+    /* Guarded by lock. */
+    uint32_t taken; /* ticket of the operation that has it; 0 = free */
+    uint32_t tickets;
+    bool begun;            /* that one's body has begun and not ended */
+    uint8_t gone;          /* what comes now fails as CLOSED */
+    errand_waker *waker;   /* of the one that has begun and waits: a reference */
+    errand_waker *watcher; /* woken when that one has ended: a reference */
+} errand__seat;
+/* Owner.  take: false: taken.  drop: by the state's drop; whoever has ended needs none, but may.
+ * close: what has begun is woken, and finds it gone. */
+bool errand__seat_take(errand__seat *seat, uint32_t *out_ticket);
+void errand__seat_drop(errand__seat *seat, uint32_t ticket);
+void errand__seat_close(errand__seat *seat, uint8_t gone);
+uint8_t errand__seat_gone(errand__seat *seat);
+void errand__seat_fini(errand__seat *seat);
+/* A body's.  begin and wait: false: it is gone.  wait: before each PENDING; a close wakes from here
+ * on.  end: its place is free, and poisoned if poison is.  watch: true: nothing has begun; else the
+ * job is woken when that has ended. */
+bool errand__seat_begin(errand__seat *seat, uint32_t ticket);
+bool errand__seat_wait(errand__seat *seat, uint32_t ticket, errand_job *job);
+void errand__seat_end(errand__seat *seat, uint32_t ticket, bool poison);
+bool errand__seat_watch(errand__seat *seat, errand_job *job);
+
+/* ---- waits: what every state begins with whose body waits on a reactor (wait.c) ------------------------- */
+typedef struct errand__wait {
+    errand__seat *seat; /* NULL = none */
+    uint32_t ticket;
+    bool begun, seated, keeps; /* keeps: a failure poisons nothing */
+    bool asked;                /* io was handed over */
+    const char *what;          /* "'127.0.0.1:80'", for messages; or NULL */
+    uint64_t limit_ns;
+    errand_io io;
+    errand_io *limit; /* NULL = none */
+} errand__wait;
+/* A state of size bytes that begins with an errand__wait; its limit, if any, lies behind it. */
+void *errand__wait_create(size_t size, uint64_t limit_ns);
+/* ready: at the begin of each poll: 0 = go on (at first: nothing was asked; later: io is done), else
+ * the answer.  ask: io was filled in; answers PENDING, or a failure.  poll: the same for POLL.
+ * done: passes PENDING on, and leaves the seat with any other code. */
+int32_t errand__wait_ready(errand_job *job, errand__wait *wait);
+int32_t errand__wait_ask(errand_job *job, errand__wait *wait);
+int32_t errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events);
+int32_t errand__wait_done(errand__wait *wait, int32_t code);
+void errand__wait_fini(errand__wait *wait); /* by the state's drop */
+void errand__wait_spec(errand_spec *out_spec, uint32_t kind,
+                       const errand_job_type *held_job, void *state);
 
 /* ---- children (child.c) ------------------------------------------------------------------------------ */
 /* What to run; everything is borrowed. */

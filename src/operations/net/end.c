@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* end: operations that end a half of a stream, or all of it. */
+#include <errno.h>
+#include "errand/traps.h"
+#include "operations/net/net.h"
+
+typedef struct end_state {
+    errand__net_state net;
+    errand_half half;
+    uint32_t tickets[2]; /* of the places that a shutdown has; 0 = none */
+} end_state;
+
+static int32_t shutdown_poll(errand_job *job, void *state, errand_payload *out_payload);
+static void shutdown_drop(void *state);
+static int32_t close_poll(errand_job *job, void *state, errand_payload *out_payload);
+
+static const errand_job_type shutdown_job = {
+    .struct_size = sizeof(errand_job_type),
+    .name = "shutdown",
+    .poll = shutdown_poll,
+    .drop = shutdown_drop,
+};
+static const errand_job_type close_job = {
+    .struct_size = sizeof(errand_job_type),
+    .name = "close",
+    .poll = close_poll,
+    .drop = errand__net_drop,
+};
+
+errand_status
+errand_spec_shutdown(errand_spec *out_spec, errand_stream *stream, errand_half half)
+{
+    void *made;
+
+    ERRAND_REQUIRE_ARG(out_spec != NULL && stream != NULL && half >= ERRAND_HALF_SOURCE &&
+                           half <= ERRAND_HALF_BOTH,
+                       ERRAND_EINVAL, "out_spec, stream or half is missing");
+    errand__socket *socket = &stream->socket;
+    errand_status status = errand__net_create(socket, NULL, 0, sizeof(end_state), &made);
+    if (status != ERRAND_OK)
+        return status;
+    end_state *state = made;
+    state->half = half;
+    if (((half & ERRAND_HALF_SOURCE) != 0 &&
+         !errand__seat_take(&socket->source, &state->tickets[0])) ||
+        ((half & ERRAND_HALF_SINK) != 0 &&
+         !errand__seat_take(&socket->sink, &state->tickets[1]))) {
+        if (!socket->detached) {
+            shutdown_drop(state);
+            return ERRAND_EBUSY;
+        }
+    }
+    errand__wait_spec(out_spec, ERRAND_KIND_SHUTDOWN, &shutdown_job, state);
+    return ERRAND_OK;
+}
+
+static int32_t
+shutdown_poll(errand_job *job, void *state, errand_payload *out_payload)
+{
+    errand_job_impure(job);
+    end_state *end = state;
+    errand__socket *socket = end->net.socket;
+    int how = end->half == ERRAND_HALF_SOURCE ? SHUT_RD
+              : end->half == ERRAND_HALF_SINK ? SHUT_WR
+                                              : SHUT_RDWR;
+
+    (void)out_payload;
+    if ((end->half & ERRAND_HALF_SOURCE) != 0)
+        errand__seat_begin(&socket->source, end->tickets[0]);
+    if ((end->half & ERRAND_HALF_SINK) != 0)
+        errand__seat_begin(&socket->sink, end->tickets[1]);
+    /* A poisoned half is ended like another: only what was closed before is not. */
+    bool closed = errand__seat_gone(&socket->source) == ERRAND__SEAT_CLOSED;
+    int32_t code = 0;
+    if (closed)
+        code = errand__operation_failed(job, ERRAND_OPERATION_CLOSED, "it is closed");
+    else if (shutdown(errand__socket_fd(socket), how) != 0 && errno != ENOTCONN)
+        code = errand__net_refused(job, ERRAND_OPERATION_IO, errno, "shutdown", socket,
+                                   "it could not be ended");
+    if ((end->half & ERRAND_HALF_SOURCE) != 0) {
+        errand__seat_close(&socket->source, ERRAND__SEAT_ENDED);
+        errand__seat_end(&socket->source, end->tickets[0], false);
+    }
+    if ((end->half & ERRAND_HALF_SINK) != 0) {
+        errand__seat_close(&socket->sink, ERRAND__SEAT_ENDED);
+        errand__seat_end(&socket->sink, end->tickets[1], false);
+    }
+    return code;
+}
+
+static void
+shutdown_drop(void *state)
+{
+    end_state *end = state;
+
+    if (end->tickets[0] != 0)
+        errand__seat_drop(&end->net.socket->source, end->tickets[0]);
+    if (end->tickets[1] != 0)
+        errand__seat_drop(&end->net.socket->sink, end->tickets[1]);
+    errand__net_drop(state);
+}
+
+/* ---- close ------------------------------------------------------------------------------------ */
+
+errand_status
+errand_spec_close(errand_spec *out_spec, errand_stream *stream)
+{
+    void *state;
+
+    ERRAND_REQUIRE_ARG(out_spec != NULL && stream != NULL, ERRAND_EINVAL,
+                       "out_spec or stream is NULL");
+    errand_status status =
+        errand__net_create(&stream->socket, NULL, 0, sizeof(end_state), &state);
+    if (status != ERRAND_OK)
+        return status;
+    errand__wait_spec(out_spec, ERRAND_KIND_CLOSE, &close_job, state);
+    return ERRAND_OK;
+}
+
+static int32_t
+close_poll(errand_job *job, void *state, errand_payload *out_payload)
+{
+    end_state *end = state;
+    errand__socket *socket = end->net.socket;
+
+    (void)out_payload;
+    if (!end->net.wait.begun) {
+        errand_job_impure(job);
+        end->net.wait.begun = true;
+        errand__socket_close(socket);
+    }
+    /* Both are watched before either is believed. */
+    bool source = errand__seat_watch(&socket->source, job);
+    bool sink = errand__seat_watch(&socket->sink, job);
+    if (!source || !sink) {
+        if (errand_job_cancelled(job))
+            return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                            "it is closed, and something is still out");
+        return ERRAND_PENDING;
+    }
+    errand__lock_acquire(&socket->lock);
+    int fd = atomic_exchange_explicit(&socket->fd, -1, memory_order_relaxed);
+    errand__lock_release(&socket->lock);
+    if (fd < 0)
+        return errand__operation_failed(job, ERRAND_OPERATION_CLOSED,
+                                        "it was closed before");
+    errand__operation_fd_close(&fd);
+    return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* wait: what all bodies do that wait on a reactor: begin, be told to end, hold to a limit.
+ *
+ * Design notes: a body asks for one thing at a time, with its limit beside it.  When it is to end
+ * (cancelled, its thing closed, its limit passed) it says so at once: the reactor asks back
+ * what is under way, and the state, with all memory that the kernel knows of, is dropped when that
+ * has come.  Where something could be lost with an answer that nobody hears (a connection, a
+ * packet), the body asks for readiness alone, and takes it by a call that does not wait. */
+#include <poll.h>
+#include "errand/traps.h"
+#include "operations/operations.h"
+
+void *
+errand__wait_create(size_t size, uint64_t limit_ns)
+{
+    size_t start = (size + 15) / 16 * 16;
+    errand__wait *wait =
+        errand__operation_block_alloc(limit_ns == 0 ? size : start + sizeof(errand_io));
+
+    if (wait == NULL)
+        return NULL;
+    wait->limit_ns = limit_ns;
+    if (limit_ns != 0)
+        wait->limit = (errand_io *)(void *)((char *)wait + start);
+    return wait;
+}
+
+static int32_t
+closed(errand_job *job, const errand__wait *wait)
+{
+    return errand__operation_failed(job, ERRAND_OPERATION_CLOSED, "%s%sit is closed",
+                                    wait->what == NULL ? "" : wait->what,
+                                    wait->what == NULL ? "" : ": ");
+}
+
+static int32_t
+begin(errand_job *job, errand__wait *wait)
+{
+    errand_job_impure(job);
+    wait->begun = true;
+    if (wait->seat != NULL && !errand__seat_begin(wait->seat, wait->ticket))
+        return closed(job, wait);
+    if (wait->limit != NULL) {
+        uint64_t now = errand__clock_now();
+
+        *wait->limit = (errand_io){
+            .kind = ERRAND_IO_TIMEOUT,
+            .until_ns =
+                wait->limit_ns > UINT64_MAX - now ? UINT64_MAX : now + wait->limit_ns,
+        };
+    }
+    return 0;
+}
+
+int32_t
+errand__wait_ready(errand_job *job, errand__wait *wait)
+{
+    if (!wait->begun)
+        return begin(job, wait);
+    if (errand_job_cancelled(job))
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "it was cancelled while it waited");
+    if (wait->seat != NULL && !errand__seat_wait(wait->seat, wait->ticket, job))
+        return closed(job, wait);
+    if (wait->limit != NULL && wait->limit->done)
+        return errand__operation_failed(job, ERRAND_OPERATION_TIMEOUT,
+                                        "it took longer than %llu ns",
+                                        (unsigned long long)wait->limit_ns);
+    if (wait->asked && !wait->io.done)
+        return ERRAND_PENDING;
+    if (wait->asked && wait->io.kind == ERRAND_IO_POLL && wait->io.result < 0)
+        return errand__operation_refused(job, -wait->io.result, "poll", "it cannot wait");
+    return 0;
+}
+
+int32_t
+errand__wait_ask(errand_job *job, errand__wait *wait)
+{
+    errand_status status = ERRAND_OK;
+
+    if (!wait->seated && wait->seat != NULL &&
+        !errand__seat_wait(wait->seat, wait->ticket, job))
+        return closed(job, wait);
+    if (!wait->seated && wait->limit != NULL)
+        status = errand_io_start(job, wait->limit);
+    wait->seated = true;
+    if (status == ERRAND_OK)
+        status = errand_io_start(job, &wait->io);
+    if (status != ERRAND_OK)
+        return errand__operation_failed(job, ERRAND_OPERATION_UNSUPPORTED,
+                                        "it has to wait, and runs on no reactor");
+    wait->asked = true;
+    return ERRAND_PENDING;
+}
+
+int32_t
+errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events)
+{
+    wait->io = (errand_io){.kind = ERRAND_IO_POLL, .fd = fd, .events = events};
+    return errand__wait_ask(job, wait);
+}
+
+int32_t
+errand__wait_done(errand__wait *wait, int32_t code)
+{
+    if (code != ERRAND_PENDING && wait->seat != NULL)
+        errand__seat_end(wait->seat, wait->ticket, code != 0 && !wait->keeps);
+    return code;
+}
+
+void
+errand__wait_fini(errand__wait *wait)
+{
+    if (wait->seat != NULL)
+        errand__seat_drop(wait->seat, wait->ticket);
+}
+
+void
+errand__wait_spec(errand_spec *out_spec, uint32_t kind, const errand_job_type *held_job,
+                  void *state)
+{
+    errand__operation_spec_fill(out_spec, kind, held_job, state);
+    out_spec->resource_class = ERRAND_INTERRUPTIBLE_ASYNC;
+}
