@@ -22,19 +22,11 @@ typedef struct dir_state {
     bool follow;
 } dir_state;
 
-typedef struct names {
-    char *text; /* one kind as a byte, a name, a 0; again and again */
-    size_t used, room, count;
-} names;
-
 static dir_state *dir_state_create(const char *path);
 static int32_t list_run(errand_job *job, void *state, errand_payload *out_payload);
-static int32_t collect(errand_job *job, const dir_state *dir, DIR *stream, names *list);
-static bool add(names *list, errand_file_kind kind, const char *name);
-static int32_t give(errand_job *job, const names *list, errand_payload *out_payload);
+static bool add(errand__dir_names *list, errand_file_kind kind, const char *name);
 static int by_name(const void *left, const void *right);
 static int32_t stat_run(errand_job *job, void *state, errand_payload *out_payload);
-static errand_file_kind kind_of_mode(mode_t mode);
 static errand_file_kind kind_of_entry(int fd, const struct dirent *entry);
 
 static const errand_job_type list_job = {
@@ -106,7 +98,9 @@ list_run(errand_job *job, void *state, errand_payload *out_payload)
 {
     errand_job_impure(job);
     const dir_state *dir = state;
-    names list = {.text = NULL};
+    errand__dir_names list = {.text = NULL};
+    bool more = true;
+    int32_t code = 0;
 
     int fd = errand__operation_fd_open(dir->path, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
@@ -114,50 +108,55 @@ list_run(errand_job *job, void *state, errand_payload *out_payload)
                                          dir->shown.text);
     DIR *stream = fdopendir(fd);
     if (stream == NULL) {
-        int32_t code = errand__operation_refused(
+        code = errand__operation_refused(
             job, errno, "fdopendir", "cannot read directory '%s'", dir->shown.text);
         errand__operation_fd_close(&fd);
         return code;
     }
-    int32_t code = collect(job, dir, stream, &list);
+    while (more && code == 0)
+        code = errand__dir_piece(job, stream, dir->shown.text, dir->max, &list, &more);
     closedir(stream);
     if (code == 0)
-        code = give(job, &list, out_payload);
+        code = errand__dir_give(job, &list, out_payload);
     errand__operation_block_free(list.text);
     return code;
 }
 
-static int32_t
-collect(errand_job *job, const dir_state *dir, DIR *stream, names *list)
+int32_t
+errand__dir_piece(errand_job *job, DIR *stream, const char *shown, size_t max,
+                  errand__dir_names *list, bool *out_more)
 {
-    for (uint64_t seen = 0;; seen++) {
-        if (seen % LOOK_EVERY == 0 && errand_job_cancelled(job))
-            return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
-                                            "listing '%s' was cancelled after %zu names",
-                                            dir->shown.text, list->count);
+    if (errand_job_cancelled(job))
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "listing '%s' was cancelled after %zu names",
+                                        shown, list->count);
+    for (unsigned seen = 0; seen < LOOK_EVERY; seen++) {
         errno = 0;
         const struct dirent *entry = readdir(stream);
         if (entry == NULL && errno != 0)
-            return errand__operation_refused(
-                job, errno, "getdents64", "cannot read directory '%s'", dir->shown.text);
-        if (entry == NULL)
+            return errand__operation_refused(job, errno, "getdents64",
+                                             "cannot read directory '%s'", shown);
+        if (entry == NULL) {
+            *out_more = false;
             return 0;
+        }
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         errand_file_kind kind = kind_of_entry(dirfd(stream), entry);
         if (kind == 0)
             continue;
-        if (list->count == dir->max)
+        if (list->count == max)
             return errand__operation_failed(job, ERRAND_OPERATION_TOO_LARGE,
                                             "'%s' has more than the %zu names allowed",
-                                            dir->shown.text, dir->max);
+                                            shown, max);
         if (!add(list, kind, entry->d_name))
             return errand__operation_no_memory(job, 2 * list->room);
     }
+    return 0;
 }
 
 static bool
-add(names *list, errand_file_kind kind, const char *name)
+add(errand__dir_names *list, errand_file_kind kind, const char *name)
 {
     size_t length = strlen(name) + 2;
 
@@ -177,8 +176,9 @@ add(names *list, errand_file_kind kind, const char *name)
     return true;
 }
 
-static int32_t
-give(errand_job *job, const names *list, errand_payload *out_payload)
+int32_t
+errand__dir_give(errand_job *job, const errand__dir_names *list,
+                 errand_payload *out_payload)
 {
     size_t entries_size = list->count * sizeof(errand_dir_entry);
     size_t size = sizeof(errand_dir_list) + entries_size + list->used;
@@ -222,7 +222,7 @@ stat_run(errand_job *job, void *state, errand_payload *out_payload)
     errand_file_stat *result = errand__operation_block_alloc(sizeof *result);
     if (result == NULL)
         return errand__operation_no_memory(job, sizeof *result);
-    result->kind = kind_of_mode(status.st_mode);
+    result->kind = errand__file_kind(status.st_mode);
     result->mode = status.st_mode & 07777;
     result->size = (uint64_t)status.st_size;
     result->mtime_ns =
@@ -232,8 +232,8 @@ stat_run(errand_job *job, void *state, errand_payload *out_payload)
     return 0;
 }
 
-static errand_file_kind
-kind_of_mode(mode_t mode)
+errand_file_kind
+errand__file_kind(mode_t mode)
 {
     switch (mode & S_IFMT) {
     case S_IFREG:
@@ -262,8 +262,8 @@ kind_of_entry(int fd, const struct dirent *entry)
     struct stat status;
 
     if (entry->d_type != DT_UNKNOWN)
-        return kind_of_mode(DTTOIF(entry->d_type));
+        return errand__file_kind(DTTOIF(entry->d_type));
     if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return kind_of_mode(status.st_mode);
+        return errand__file_kind(status.st_mode);
     return errno == ENOENT ? (errand_file_kind)0 : ERRAND_FILE_OTHER;
 }

@@ -5,9 +5,12 @@
  *
  * Threads: an errand_spec_* function may run anywhere; a body runs on a worker, or on the
  * runtime's thread in inline order; drops and hooks run on the runtime's thread. */
+#include <dirent.h>
+#include <sys/types.h>
 #include "core/core.h"
 #include "errand/io.h"
 #include "errand/operations.h"
+#include "errand/source.h"
 
 enum { OPERATION_PIECE = 1024 * 1024 }; /* bytes between two looks at the token */
 
@@ -80,6 +83,19 @@ void errand__operation_payload(errand_payload *out_payload,
 void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block,
                                      size_t size);
 
+/* ---- directories (directory.c) -------------------------------------------------------------------------- */
+typedef struct errand__dir_names {
+    char *text; /* a block: one kind as a byte, a name, a 0; again and again */
+    size_t used, room, count;
+} errand__dir_names;
+/* Some more entries of a stream into list: 0, or fails the job.  *out_more is written when there
+ * are none.  give: the payload, of a list that stays the caller's. */
+int32_t errand__dir_piece(errand_job *job, DIR *stream, const char *shown, size_t max,
+                          errand__dir_names *list, bool *out_more);
+int32_t errand__dir_give(errand_job *job, const errand__dir_names *list,
+                         errand_payload *out_payload);
+errand_file_kind errand__file_kind(mode_t mode);
+
 /* ---- seats: a thing's place for one operation (seat.c) ---------------------------------------------- */
 enum { /* errand__seat.gone */
        ERRAND__SEAT_OPEN = 0,
@@ -111,12 +127,17 @@ bool errand__seat_begin(errand__seat *seat, uint32_t ticket);
 bool errand__seat_wait(errand__seat *seat, uint32_t ticket, errand_job *job);
 void errand__seat_end(errand__seat *seat, uint32_t ticket, bool poison);
 bool errand__seat_watch(errand__seat *seat, errand_job *job);
+/* As end, but the place stays taken: by a source, between two items. */
+void errand__seat_pause(errand__seat *seat, uint32_t ticket, bool poison);
 
 /* ---- waits: what every state begins with whose body waits on a reactor (wait.c) ------------------------- */
 typedef struct errand__wait {
-    errand__seat *seat; /* NULL = none */
-    uint32_t ticket;
-    bool begun, seated, keeps; /* keeps: a failure poisons nothing */
+    errand__seat *seat;  /* NULL = none */
+    errand__seat *outer; /* an item's: of what its source is of; NULL = none */
+    uint32_t ticket, outer_ticket;
+    bool begun, seated, left;
+    bool keeps; /* a failure poisons nothing */
+    bool item;  /* of a source: a cancel poisons nothing, a close of the source stops it */
     bool asked;                /* io was handed over */
     const char *what;          /* "'127.0.0.1:80'", for messages; or NULL */
     uint64_t limit_ns;
@@ -135,6 +156,22 @@ int32_t errand__wait_done(errand__wait *wait, int32_t code);
 void errand__wait_fini(errand__wait *wait); /* by the state's drop */
 void errand__wait_spec(errand_spec *out_spec, uint32_t kind,
                        const errand_job_type *held_job, void *state);
+
+/* ---- sources (source.c) -------------------------------------------------------------------------------- */
+typedef struct errand__source_type {
+    const char *name; /* of its items' operations */
+    /* A body's: one that is there: 0, PENDING = none is, or a failure.  Without a payload: the end. */
+    int32_t (*take)(errand_job *job, void *thing, size_t chunk_max,
+                    errand_payload *out_item);
+    int (*fd)(void *thing);
+    void (*let)(void *thing);
+    bool buffers, keeps; /* more than one at once; a failure ends nothing */
+} errand__source_type;
+/* thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL. */
+errand_status errand__source_create(const errand__source_type *held_type, void *own_thing,
+                                    errand__seat *outer,
+                                    const errand_source_config *config,
+                                    errand_source **out_source);
 
 /* ---- children (child.c) ------------------------------------------------------------------------------ */
 /* What to run; everything is borrowed. */

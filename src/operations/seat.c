@@ -27,15 +27,15 @@ errand__seat_take(errand__seat *seat, uint32_t *out_ticket)
     return is_free;
 }
 
-/* Frees it, if ticket has it. */
+/* Frees it, if ticket has it; or ends the body and stays. */
 static void
-leave(errand__seat *seat, uint32_t ticket, bool poison)
+leave(errand__seat *seat, uint32_t ticket, bool poison, bool stays)
 {
     errand_waker *waker = NULL, *watcher = NULL;
 
     errand__lock_acquire(&seat->lock);
     if (seat->taken == ticket) {
-        seat->taken = 0;
+        seat->taken = stays ? ticket : 0;
         seat->begun = false;
         if (poison && seat->gone == ERRAND__SEAT_OPEN)
             seat->gone = ERRAND__SEAT_POISONED;
@@ -52,13 +52,19 @@ leave(errand__seat *seat, uint32_t ticket, bool poison)
 void
 errand__seat_drop(errand__seat *seat, uint32_t ticket)
 {
-    leave(seat, ticket, false);
+    leave(seat, ticket, false, false);
 }
 
 void
 errand__seat_end(errand__seat *seat, uint32_t ticket, bool poison)
 {
-    leave(seat, ticket, poison);
+    leave(seat, ticket, poison, false);
+}
+
+void
+errand__seat_pause(errand__seat *seat, uint32_t ticket, bool poison)
+{
+    leave(seat, ticket, poison, true);
 }
 
 void

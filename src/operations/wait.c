@@ -25,9 +25,13 @@ errand__wait_create(size_t size, uint64_t limit_ns)
     return wait;
 }
 
+/* Which of its seats is gone? */
 static int32_t
-closed(errand_job *job, const errand__wait *wait)
+gone(errand_job *job, const errand__wait *wait, bool begun)
 {
+    if (begun && wait->item && errand__seat_gone(wait->seat) != ERRAND__SEAT_OPEN)
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "its source was closed");
     return errand__operation_failed(job, ERRAND_OPERATION_CLOSED, "%s%sit is closed",
                                     wait->what == NULL ? "" : wait->what,
                                     wait->what == NULL ? "" : ": ");
@@ -38,8 +42,9 @@ begin(errand_job *job, errand__wait *wait)
 {
     errand_job_impure(job);
     wait->begun = true;
-    if (wait->seat != NULL && !errand__seat_begin(wait->seat, wait->ticket))
-        return closed(job, wait);
+    if ((wait->seat != NULL && !errand__seat_begin(wait->seat, wait->ticket)) ||
+        (wait->outer != NULL && !errand__seat_begin(wait->outer, wait->outer_ticket)))
+        return gone(job, wait, false);
     if (wait->limit != NULL) {
         uint64_t now = errand__clock_now();
 
@@ -52,6 +57,15 @@ begin(errand_job *job, errand__wait *wait)
     return 0;
 }
 
+/* A close reaches it from here on; false: one came before. */
+static bool
+sit(errand_job *job, errand__wait *wait)
+{
+    return (wait->seat == NULL || errand__seat_wait(wait->seat, wait->ticket, job)) &&
+           (wait->outer == NULL ||
+            errand__seat_wait(wait->outer, wait->outer_ticket, job));
+}
+
 int32_t
 errand__wait_ready(errand_job *job, errand__wait *wait)
 {
@@ -60,8 +74,8 @@ errand__wait_ready(errand_job *job, errand__wait *wait)
     if (errand_job_cancelled(job))
         return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                         "it was cancelled while it waited");
-    if (wait->seat != NULL && !errand__seat_wait(wait->seat, wait->ticket, job))
-        return closed(job, wait);
+    if (!sit(job, wait))
+        return gone(job, wait, true);
     if (wait->limit != NULL && wait->limit->done)
         return errand__operation_failed(job, ERRAND_OPERATION_TIMEOUT,
                                         "it took longer than %llu ns",
@@ -78,9 +92,8 @@ errand__wait_ask(errand_job *job, errand__wait *wait)
 {
     errand_status status = ERRAND_OK;
 
-    if (!wait->seated && wait->seat != NULL &&
-        !errand__seat_wait(wait->seat, wait->ticket, job))
-        return closed(job, wait);
+    if (!wait->seated && !sit(job, wait))
+        return gone(job, wait, true);
     if (!wait->seated && wait->limit != NULL)
         status = errand_io_start(job, wait->limit);
     wait->seated = true;
@@ -103,15 +116,26 @@ errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events)
 int32_t
 errand__wait_done(errand__wait *wait, int32_t code)
 {
-    if (code != ERRAND_PENDING && wait->seat != NULL)
-        errand__seat_end(wait->seat, wait->ticket, code != 0 && !wait->keeps);
+    bool poison = code != 0 && !wait->keeps &&
+                  !(wait->item && code == ERRAND_OPERATION_STOPPED);
+
+    if (code == ERRAND_PENDING)
+        return code;
+    wait->left = true;
+    if (wait->outer != NULL)
+        errand__seat_pause(wait->outer, wait->outer_ticket, poison);
+    if (wait->seat != NULL)
+        errand__seat_end(wait->seat, wait->ticket, poison);
     return code;
 }
 
 void
 errand__wait_fini(errand__wait *wait)
 {
-    if (wait->seat != NULL)
+    /* Once it has left, somebody else may be there. */
+    if (!wait->left && wait->outer != NULL)
+        errand__seat_pause(wait->outer, wait->outer_ticket, false);
+    if (!wait->left && wait->seat != NULL)
         errand__seat_drop(wait->seat, wait->ticket);
 }
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_OPERATIONS_FILES_FILES_H
+#define ERRAND_OPERATIONS_FILES_FILES_H
+/* files, inside: open files as objects, and operations on a reactor.  See README.md. */
+#include <sys/stat.h>
+#include "errand/files.h"
+#include "operations/operations.h"
+
+struct errand_file {
+    /* refs: the host's references and those of operations.
+     * Writers: whoever holds or abandons.   Readers: the same.
+     * Order:   fetch_sub acq_rel; acquire where one asks whether it is alone.
+     * Pairs:   file-refs.
+     * Why:     the last one closes what the others used. */
+    atomic_uint refs;
+    /* fd: -1 = closed by a close operation, or of a replay.
+     * Writers: the close operation's body, which is the only one then.   Readers: bodies, owner.
+     * Order:   relaxed.
+     * Pairs:   none.
+     * Why:     completions order it; the owner may see either. */
+    atomic_int fd;
+};
+errand_file *errand__file_create(int fd); /* takes fd, if there is memory */
+
+/* What the states of all file operations begin with. */
+typedef struct errand__file_state {
+    errand__wait wait;
+    errand_file *file; /* a reference; NULL = none */
+    errand__operation_shown shown;
+} errand__file_state;
+/* A state with so many bytes behind its size for texts; OK or ENOMEM. */
+errand_status errand__file_state_create(errand_file *file, const char *shown, size_t size,
+                                        size_t extra, void **out_state);
+void errand__file_drop(void *state);
+/* ready, and whether the file is closed.  The same answers as errand__wait_ready. */
+int32_t errand__file_ready(errand_job *job, errand__file_state *state);
+/* The payload of a file's status. */
+int32_t errand__file_give_stat(errand_job *job, const struct statx *status,
+                               errand_payload *out_payload);
+#endif
