@@ -27,6 +27,10 @@ install(FILES "${PROJECT_BINARY_DIR}/errandConfig.cmake"
 # The .pc file finds its prefix from where it lies, so the tree can be moved.
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+set(pc_uring "")
+if(ERRAND_HAS_URING)
+    set(pc_uring " -luring")
+endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/errand.pc.in"
                "${PROJECT_BINARY_DIR}/errand.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/errand.pc"

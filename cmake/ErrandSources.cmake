@@ -9,11 +9,25 @@ if(NOT ERRAND_XXHASH_INCLUDE)
     message(FATAL_ERROR "xxhash.h not found: install libxxhash-dev")
 endif()
 
+# Without liburing the reactor has its other back end alone.
+find_path(ERRAND_URING_INCLUDE liburing.h)
+find_library(ERRAND_URING_LIBRARY uring)
+if(ERRAND_URING AND ERRAND_URING_INCLUDE AND ERRAND_URING_LIBRARY)
+    set(ERRAND_HAS_URING 1)
+else()
+    set(ERRAND_HAS_URING 0)
+    message(STATUS "liburing is not used: the reactor is built with epoll only")
+endif()
+
 function(errand_describe_sources target)
     target_include_directories(${target} PRIVATE
         "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
     # _GNU_SOURCE is given here to every file and defined in none.
-    target_compile_definitions(${target} PRIVATE _GNU_SOURCE=)
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE=
+        ERRAND_HAS_URING=${ERRAND_HAS_URING})
+    if(ERRAND_HAS_URING)
+        target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_URING_INCLUDE}")
+    endif()
     # xxhash is used as a header only (XXH_INLINE_ALL); nothing links it.
     target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}")
     target_link_libraries(${target} PRIVATE
@@ -30,6 +44,9 @@ function(errand_describe_library target)
         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     target_link_libraries(${target} PUBLIC Threads::Threads
         $<BUILD_INTERFACE:errand_sanitize>)
+    if(ERRAND_HAS_URING) # by name: what links the static library links it, too
+        target_link_libraries(${target} PRIVATE uring)
+    endif()
 endfunction()
 
 add_library(errand_objects OBJECT)

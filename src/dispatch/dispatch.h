@@ -130,7 +130,13 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     errand__cell *cell;
     uint32_t generation;
     bool is_async, finished;
-    bool impure; /* see errand_job_impure */
+    /* Async: it has ended, but requests of it are under way: what it answered, or that it
+     * panicked, is told when the last is back (errand__hands_poll). */
+    bool keeps, keeps_panic;
+    bool recalled; /* a cancel has asked its requests back */
+    int32_t kept_answer;
+    struct errand_io *requests; /* under way, newest first; see workers/reactor */
+    bool impure;                /* see errand_job_impure */
     errand__defer *defers;
     errand_payload payload;
     errand__failure *failure;
@@ -188,6 +194,7 @@ typedef struct errand__hands {
     /* The owner runs one job of a seeded lease: its end is not put, and real times are nobody's.
      * The end clears it. */
     bool here;
+    bool owned; /* the owner's, of a lease in arrival order: it needs no waking */
 } errand__hands;
 void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);
@@ -227,7 +234,7 @@ void errand__hands_panicked(errand__hands *hands, const char *message);
  * as above. */
 typedef enum errand__poll {
     ERRAND__POLL_NOTHING = 0, /* it was not to be claimed */
-    ERRAND__POLL_PENDING = 1,
+    ERRAND__POLL_PENDING = 1, /* also: it keeps its answer until its requests are back */
     ERRAND__POLL_ENDED = 2
 } errand__poll;
 errand__poll errand__hands_start(errand__hands *hands, errand__block *block,
@@ -251,8 +258,9 @@ struct errand_waker {
     void *port;
     struct errand_waker *next; /* in the executor's queues, while woken */
     errand__link pending;      /* in the executor's list of those that wait for a wake */
-    void *lease;               /* the executor's; see workers/async/async.h */
-    errand_job job;            /* the executor thread's */
+    bool held;      /* in the other list: of those with requests under way (reactor) */
+    void *lease;    /* the executor's; see workers/async/async.h */
+    errand_job job; /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 /* Its job has ended: makes it as new if nobody else holds it, else gives it up (*take_waker = NULL). */

@@ -16,6 +16,8 @@
 #include "core/pause.h"
 #include "dispatch/dispatch.h"
 
+static bool keep(errand_job *job, int32_t answer);
+
 void
 errand__hands_init(errand__hands *hands)
 {
@@ -173,7 +175,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         errand__settle_here(record, job->cell);
         return;
     }
-    errand__settle(job->block, record, job->cell, &hands->putter);
+    errand__settle(job->block, record, job->cell,
+                   hands->owned ? &errand__owner_putter : &hands->putter);
 }
 
 static void
@@ -210,6 +213,7 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->impure = false;
     job->follows = 0;
     job->sys_errno = 0;
+    job->keeps = job->keeps_panic = job->recalled = false;
     job->t_start = block->times == ERRAND_TIMES_EXACT && !hands->here
                        ? errand__block_now(block)
                        : hands->now_ns;
@@ -244,13 +248,40 @@ errand__hands_panicked(errand__hands *hands, const char *message)
         return;
     if (hands->interrupt != NULL)
         errand__interrupt_close(hands->interrupt);
+    errand_job_message(job, "%s", message);
+    if (keep(job, 0)) {
+        job->keeps_panic = true;
+        hands->job = NULL;
+        return;
+    }
     if (job->is_async)
         job->finished = true;
-    errand_job_message(job, "%s", message);
     finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
 }
 
 /* ---- async -------------------------------------------------------------------------------- */
+
+/* What the kernel has is not handed back: an end with requests under way waits for them. */
+static bool
+keep(errand_job *job, int32_t answer)
+{
+    if (job->requests == NULL)
+        return false;
+    job->keeps = true;
+    job->kept_answer = answer;
+    return true;
+}
+
+/* The last request of a job that had ended came back. */
+static void
+finish_kept(errand_job *job)
+{
+    job->finished = true;
+    if (job->keeps_panic)
+        finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
+    else
+        finish_answer(job, job->kept_answer);
+}
 
 errand__poll
 errand__hands_start(errand__hands *hands, errand__block *block, errand__record *record,
@@ -267,7 +298,7 @@ errand__hands_start(errand__hands *hands, errand__block *block, errand__record *
     answer = record->job->start == NULL
                  ? 0
                  : record->job->start(job, record->state, &job->payload);
-    if (answer != 0) {
+    if (answer != 0 && !keep(job, answer)) {
         job->finished = true;
         finish_answer(job, answer);
         return ERRAND__POLL_ENDED;
@@ -286,9 +317,16 @@ errand__hands_poll(errand__hands *hands, errand_waker *waker)
     if (record == NULL || job->finished)
         return ERRAND__POLL_NOTHING;
     job->hands = hands;
+    if (__builtin_expect(job->keeps, 0)) {
+        if (job->requests != NULL)
+            return ERRAND__POLL_PENDING;
+        hands->job = job;
+        finish_kept(job);
+        return ERRAND__POLL_ENDED;
+    }
     hands->job = job;
     answer = record->job->poll(job, record->state, &job->payload);
-    if (answer == ERRAND_PENDING) {
+    if (answer == ERRAND_PENDING || keep(job, answer)) {
         hands->job = NULL;
         return ERRAND__POLL_PENDING;
     }

@@ -365,6 +365,35 @@ errand__inbox_signal(errand__block *block)
     make_readable(block);
 }
 
+void
+errand__inbox_disarm(errand__block *block)
+{
+    uintptr_t head = ERRAND__INBOX_ARMED;
+
+    if (block->fd_armed && atomic_compare_exchange_strong_explicit(
+                               &block->head, &head, ERRAND__INBOX_EMPTY,
+                               memory_order_acq_rel, memory_order_acquire))
+        block->fd_armed = false;
+}
+
+bool
+errand__inbox_watch(errand__block *block, bool *out_was_armed)
+{
+    *out_was_armed = block->fd_armed;
+    if (!errand__inbox_empty(block) ||
+        atomic_load_explicit(&block->interrupted, memory_order_acquire) != 0)
+        return false;
+    errand__inbox_arm(block);
+    return errand__inbox_empty(block);
+}
+
+void
+errand__inbox_unwatch(errand__block *block, bool was_armed)
+{
+    if (!was_armed)
+        errand__inbox_disarm(block);
+}
+
 uintptr_t
 errand__inbox_close(errand__block *block)
 {

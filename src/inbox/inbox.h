@@ -142,6 +142,11 @@ void errand__inbox_arm(errand__block *block);
 /* Makes the descriptor readable: something is buffered that is not in the list.  Owner. */
 void errand__inbox_signal(errand__block *block);
 errand_status errand__inbox_open_fd(errand__block *block);
+/* watch: the owner is about to sleep on the descriptor (and others); false: something is there.
+ * unwatch: it woke; *out_was_armed is for it.  disarm: the owner looks by itself now.  Owner. */
+bool errand__inbox_watch(errand__block *block, bool *out_was_armed);
+void errand__inbox_unwatch(errand__block *block, bool was_armed);
+void errand__inbox_disarm(errand__block *block);
 /* close: from now on puts are refused; returns what was there, in arrival order.  Owner. */
 uintptr_t errand__inbox_close(errand__block *block);
 /* wake a parked consumer with no node (interrupt); async-signal-safe. */

@@ -53,6 +53,8 @@ errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
         if (again < length)
             length = again;
     }
+    if (errand__leases_sleep(runtime, length))
+        return true; /* for what may have come: look again */
     errand__inbox_park(runtime->block, length);
     return length < length_ns;
 }
@@ -78,6 +80,8 @@ errand__park(errand_runtime *runtime, uint64_t deadline_ns)
 
     if (errand__paced(runtime))
         errand__collect(runtime); /* what is not due stays aside */
+    else if (runtime->collectors != 0)
+        errand__collect_leases(runtime);
     if (buffered(runtime))
         return;
     if (errand__seeded(runtime)) {
@@ -105,6 +109,8 @@ errand__park(errand_runtime *runtime, uint64_t deadline_ns)
 void
 errand__park_news(errand_runtime *runtime)
 {
+    if (runtime->collectors != 0)
+        errand__collect_leases(runtime);
     if (!buffered(runtime))
         (void)errand__sleep_at_most(runtime, UINT64_MAX);
 }
@@ -122,8 +128,11 @@ errand__fd_update(errand_runtime *runtime)
 {
     if (buffered(runtime))
         errand__inbox_signal(runtime->block);
-    else
+    else {
         errand__inbox_arm(runtime->block);
+        if (!errand__leases_rest(runtime))
+            errand__inbox_signal(runtime->block);
+    }
 }
 
 errand_status
@@ -140,8 +149,7 @@ errand_runtime_wake_fd(errand_runtime *runtime, int *out_fd)
         runtime->fd_wanted = true;
         errand__fd_update(runtime);
     }
-    *out_fd = runtime->block->wake_fd;
-    return ERRAND_OK;
+    return errand__leases_descriptor(runtime, out_fd);
 }
 
 /* A replay: how the wait ended in the log. */
@@ -173,6 +181,8 @@ wait_room(errand_runtime *runtime, errand_lease *lease, uint64_t deadline_ns)
             return replay_wait(runtime);
         if (errand__paced(runtime))
             errand__collect(runtime);
+        else if (runtime->collectors != 0)
+            errand__collect_leases(runtime);
         if (lease->owed < lease->owed_max || buffered(runtime)) {
             errand__fd_news(runtime);
             return ERRAND_OK;

@@ -116,6 +116,7 @@ runtime_init(errand_runtime *runtime)
     block->records[0].wait = runtime;
     runtime->fork_epoch = errand__fork_epoch();
     runtime->hand_rest = true;
+    runtime->foreign_fd = -1;
     runtime->key = errand__key_child(0, "runtime", 0); /* the same with every seed */
     runtime->clock_ns = now;
     runtime->clock_cycles = errand__cycles();
@@ -194,6 +195,8 @@ errand_runtime_release(errand_runtime *runtime)
     ERRAND__ENTER(runtime);
     ERRAND_REQUIRE_ARG(!runtime->draining && !runtime->driving, ERRAND_EBUSY,
                        "a drain or drive is in progress");
+    ERRAND_REQUIRE_ARG(errand__leases_leave(runtime), ERRAND_EBUSY,
+                       "requests are under way on this thread");
     runtime->block->cpus = 0; /* the next owner may run elsewhere */
     atomic_store_explicit(&runtime->owner, 0,
                           memory_order_release); /* Pairs: runtime-owner */
@@ -213,6 +216,11 @@ errand_runtime_adopt(errand_runtime *runtime)
             memory_order_acq_rel, /* Pairs: runtime-owner */
             memory_order_relaxed))
         return errand__misuse(ERRAND_EMISUSE, __func__, "the runtime has an owner");
+    if (runtime->fd_wanted && runtime->collectors != 0) { /* descriptors are new */
+        int fd;
+
+        (void)errand__leases_descriptor(runtime, &fd);
+    }
     return ERRAND_OK;
 }
 
@@ -270,6 +278,10 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
         if (runtime->leases[i]->executor == executor && !runtime->leases[i]->closed)
             return errand__misuse(ERRAND_EDUPLICATE, __func__,
                                   "this runtime is attached to this executor already");
+    if (executor->ops->collect != NULL && runtime->fd_wanted)
+        return errand__misuse(ERRAND_EBUSY, __func__,
+                              "its work is this thread's own: attach it before the wake "
+                              "descriptor is asked for");
     if (count == ERRAND__LEASES_MAX)
         return errand__misuse(ERRAND_EFULL, __func__, "a runtime may attach 255 times");
     status = errand__lease_create(executor, runtime->block, runtime,
@@ -279,6 +291,8 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
         return status;
     lease->index = (uint8_t)count;
     runtime->leases[count] = lease;
+    if (executor->ops->collect != NULL)
+        runtime->collectors++;
     atomic_store_explicit(&runtime->lease_count, count + 1,
                           memory_order_release); /* Pairs: lease-count */
     *out_lease = lease;

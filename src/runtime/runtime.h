@@ -72,6 +72,8 @@ struct errand_runtime {
     bool unflushed;           /* a lease has submits whose flush was put off */
     uint32_t unflushed_count; /* paced: how many at most */
     bool fd_wanted;
+    int foreign_fd; /* what a foreign loop got; -1 = none; the inbox's own, or one around several */
+    uint32_t collectors; /* leases whose work is this thread's own */
     errand__registrar registrar;
     errand__scheduler scheduler;
     errand_lease *leases[ERRAND__LEASES_MAX];
@@ -296,9 +298,18 @@ void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 bool errand__pending_take(errand_runtime *runtime, errand__record *record);
 /* Moves what is in the inbox behind pending. */
 void errand__collect_some(errand_runtime *runtime);
+/* Leases whose work is this thread's own (own_leases.c): it is done here, put, and taken from the
+ * inbox like any other. */
+void errand__collect_leases(errand_runtime *runtime);
+bool errand__leases_rest(errand_runtime *runtime);
+bool errand__leases_sleep(errand_runtime *runtime, uint64_t length_ns);
+bool errand__leases_leave(errand_runtime *runtime);
+errand_status errand__leases_descriptor(errand_runtime *runtime, int *out_fd);
 static inline void
 errand__collect(errand_runtime *runtime)
 {
+    if (__builtin_expect(runtime->collectors != 0, 0))
+        errand__collect_leases(runtime);
     if (!errand__inbox_empty(runtime->block))
         errand__collect_some(runtime);
 }

@@ -7,6 +7,7 @@
  * inbox is closed, the block is told how many puts it will still refuse, decoders and hooks are
  * dropped here, and the report names the number.  Nothing of the runtime is touched afterwards
  * but its block. */
+#include <unistd.h>
 #include "runtime/runtime.h"
 
 /* One round of news; true if there was any. */
@@ -98,9 +99,9 @@ settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_
         }
         errand__flush_all(runtime);
         if (errand__inbox_empty(runtime->block))
-            errand__inbox_park(runtime->block, deadline_ns - now < UINT64_C(10000000)
-                                                   ? deadline_ns - now
-                                                   : UINT64_C(10000000));
+            errand__sleep_at_most(runtime, deadline_ns - now < UINT64_C(10000000)
+                                               ? deadline_ns - now
+                                               : UINT64_C(10000000));
     }
     if (only == NULL)
         take_news(runtime, mode);
@@ -113,6 +114,8 @@ lease_end(errand_lease *lease, uint64_t deadline_ns)
         return;
     lease->closed = true;
     lease->executor->ops->detach(lease, deadline_ns);
+    if (lease->executor->ops->collect != NULL)
+        ((errand_runtime *)lease->runtime)->collectors--;
 }
 
 static bool
@@ -373,6 +376,8 @@ free_all(errand_runtime *runtime)
     }
     for (uint32_t i = 0; i < errand__lease_count(runtime); i++)
         errand__lease_let(runtime->leases[i]);
+    if (runtime->foreign_fd >= 0)
+        close(runtime->foreign_fd);
     errand__heap_fini(&runtime->deadlines);
     errand__scheduler_fini(&runtime->scheduler);
     errand__registrar_fini(&runtime->registrar);

@@ -113,6 +113,19 @@ struct errand__executor_ops {
     /* Are as many workers awake as there are processors?  Then a runtime that parks does not spin:
      * it would keep one of them from its work.  Owner.  NULL = never. */
     bool (*crowded)(const errand_lease *lease);
+    /* The owner's own thread does this lease's work (all owner; NULL = its workers need nobody).
+     * collect: does what can be done without blocking, and puts what has ended; in each drain,
+     * turn and park.
+     * rest: the owner is about to sleep or to go elsewhere, and collected: what comes from now on
+     * is told to the inbox, and makes descriptor readable.  False: there is something to collect.
+     * sleep: instead of a park of the inbox: at most so long, until something comes, then collects.
+     * descriptor: what a foreign loop has to watch beside the inbox's; -1 = nothing.
+     * leave: another thread may be the owner next; false: not now. */
+    void (*collect)(errand_lease *lease);
+    bool (*rest)(errand_lease *lease);
+    void (*sleep)(errand_lease *lease, uint64_t length_ns);
+    int (*descriptor)(errand_lease *lease);
+    bool (*leave)(errand_lease *lease);
 };
 void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
 void errand__executor_hold(errand_executor *executor);

@@ -10,6 +10,9 @@
  * hand) to the roster (pending) and back, and ends in errand__waker_end.  A wake takes one more
  * for the port.  So the executor never reads the record to find its waker.
  *
+ * A job with requests under way (reactor) stays in its roster's other list while it is polled: it
+ * is its loop's, and nobody else may take it out.
+ *
  * Who holds the lease: the waker of each job that has not ended, and a dead waker that is still
  * linked in a port, because it leads the consumer to its roster. */
 #include <pthread.h>
@@ -41,6 +44,10 @@ typedef struct errand__port {
      * look up.  Readers: the consumer.  Order: release, acquire.  Pairs: port-bell.
      * Why: what was written before the ring must be seen after the sleep. */
     atomic_uint bell;
+    /* Immutable.  Instead of the bell: a descriptor that is written (-1 = none; the port's), or the
+     * inbox of a runtime whose own thread is the consumer (NULL = none; held). */
+    int fd;
+    errand__block *block;
 } errand__port;
 errand__port *errand__port_create(void); /* refs 1; NULL = no memory */
 void errand__port_hold(errand__port *port);
@@ -49,10 +56,14 @@ void errand__port_let(void *port);
 void errand__port_push(errand__port *port, errand_waker *waker);
 /* take: what was pushed, oldest first; NULL = nothing.  One consumer at a time. */
 errand_waker *errand__port_take(errand__port *port);
+/* rest: the consumer is about to sleep elsewhere; false: something was pushed.  rouse: it woke. */
+bool errand__port_rest(errand__port *port);
+void errand__port_rouse(errand__port *port);
 /* sleep: until something is pushed or rung since bell was read.  The consumer. */
 unsigned errand__port_bell(errand__port *port);
 void errand__port_sleep(errand__port *port, unsigned bell, uint64_t timeout_ns);
 bool errand__port_asleep(const errand__port *port);
+bool errand__port_empty(const errand__port *port); /* the consumer */
 void errand__port_ring(errand__port *port);
 /* close: as take, and nothing is pushed any more. */
 errand_waker *errand__port_close(errand__port *port);
@@ -98,14 +109,15 @@ void errand__ages_read(const errand__ages *ages, const errand__block *block,
 typedef struct errand__roster {
     /* Immutable. */
     errand_lease *lease;
-    errand__lock *lock; /* the executor's */
+    errand__lock *lock; /* the executor's; NULL: only the owner's thread comes here */
     errand__port *port; /* held; NULL: each job's runner sleeps on the waker's state */
     errand__ages ages;  /* also of blocking jobs, where the executor runs some */
     /* Guarded by *lock. */
     errand__link link;    /* in the executor's list of rosters */
     errand__link pending; /* wakers of the jobs that wait for a wake, each a reference */
-    bool closing;         /* a job that goes pending now gets its token set */
-    bool dropping;        /* a job that goes pending now is dropped */
+    errand__link held; /* the same of jobs with requests under way: nobody drops those */
+    bool closing;      /* a job that goes pending now gets its token set */
+    bool dropping;     /* a job that goes pending now is dropped */
     /* live: async jobs that were submitted and have not ended; AWAITED: somebody waits for none.
      * Writers: owner (up, AWAITED), whoever ends a job (down).  Readers: owner.
      * Order: acquire-release.  Pairs: roster-live.
@@ -141,6 +153,8 @@ typedef struct errand__poller {
     errand__hands hands;
     errand_waker *waker; /* whose body runs, a reference; NULL = none */
     errand__spans *spans;
+    /* recall: asks all requests of a job back, once for each cancel; NULL = there are none. */
+    void (*recall)(struct errand__poller *poller, errand_waker *waker);
 } errand__poller;
 void errand__poller_init(errand__poller *poller, errand__spans *spans);
 void errand__poller_fini(errand__poller *poller);
@@ -149,6 +163,9 @@ void errand__poller_fini(errand__poller *poller);
  * panicked: what to do then. */
 bool errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *cell);
 void errand__poller_panicked(errand__poller *poller, const char *message);
+/* again: a started job whose request is done is polled, woken or not.  As run, but it consumes no
+ * reference. */
+void errand__poller_again(errand__poller *poller, errand_waker *waker);
 /* The job of this waker is over: consumes the reference and gives the lease back. */
 void errand__waker_end(errand_waker *waker);
 

@@ -14,6 +14,7 @@ errand__poller_init(errand__poller *poller, errand__spans *spans)
     errand__hands_init(&poller->hands);
     poller->waker = NULL;
     poller->spans = spans;
+    poller->recall = NULL;
 }
 
 void
@@ -22,28 +23,57 @@ errand__poller_fini(errand__poller *poller)
     errand__hands_fini(&poller->hands);
 }
 
-/* Is this job to stay pending?  False: the roster drops its jobs, or the owner settled this one. */
+static void
+acquire(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_acquire(roster->lock);
+}
+
+static void
+release(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_release(roster->lock);
+}
+
+/* Is this job to stay pending?  False: the roster drops its jobs, or the owner settled this one.
+ * One with requests under way stays, whatever happens. */
 static bool
 keep(errand__roster *roster, errand_waker *waker)
 {
     errand__record *record = waker->job.record;
-    bool told = false, kept;
+    bool told = false, holds = waker->job.requests != NULL, kept;
 
-    errand__lock_acquire(roster->lock);
+    acquire(roster);
     while (roster->closing && !told) {
-        errand__lock_release(roster->lock);
+        release(roster);
         if ((errand__token_set(record) & ERRAND__FLAG_CANCEL) == 0)
             errand_waker_wake(waker);
         told = true;
-        errand__lock_acquire(roster->lock);
+        acquire(roster);
     }
-    kept = !roster->dropping &&
-           errand__control_state(atomic_load_explicit(
-               &record->control, memory_order_acquire)) == ERRAND__RUNNING;
+    errand__list_unlink(&waker->pending);
+    kept = holds || (!roster->dropping &&
+                     errand__control_state(atomic_load_explicit(
+                         &record->control, memory_order_acquire)) == ERRAND__RUNNING);
+    waker->held = holds;
     if (kept)
-        errand__list_append(&roster->pending, &waker->pending);
-    errand__lock_release(roster->lock);
+        errand__list_append(holds ? &roster->held : &roster->pending, &waker->pending);
+    release(roster);
     return kept;
+}
+
+/* A job that was polled while it stood in the list of those with requests. */
+static void
+leave(errand__roster *roster, errand_waker *waker)
+{
+    if (!waker->held)
+        return;
+    acquire(roster);
+    errand__list_unlink(&waker->pending);
+    waker->held = false;
+    release(roster);
 }
 
 /* The body came back, one way or the other. */
@@ -56,6 +86,10 @@ done(errand__poller *poller, errand__poll answer)
 
     poller->waker = NULL;
     if (answer == ERRAND__POLL_PENDING) {
+        if (waker->job.keeps && poller->recall != NULL)
+            poller->recall(poller, waker);
+        if (waker->held && waker->job.requests != NULL)
+            return; /* it stands there */
         if (keep(roster, waker))
             return;
         errand__hands_drop_pending(hands, waker);
@@ -65,6 +99,7 @@ done(errand__poller *poller, errand__poll answer)
         errand__spans_count(poller->spans->run,
                             end > waker->job.t_start ? end - waker->job.t_start : 0);
     }
+    leave(roster, waker);
     errand__waker_end(waker);
 }
 
@@ -74,10 +109,11 @@ take_pending(errand__roster *roster, errand_waker *waker)
 {
     bool taken;
 
-    errand__lock_acquire(roster->lock);
+    acquire(roster);
     taken = errand__list_linked(&waker->pending);
-    errand__list_unlink(&waker->pending);
-    errand__lock_release(roster->lock);
+    if (!waker->held)
+        errand__list_unlink(&waker->pending);
+    release(roster);
     errand_waker_abandon(&waker); /* the port's; a taken one has the list's */
     return taken;
 }
@@ -95,6 +131,8 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
         if (!take_pending(roster, waker))
             return false;
         poller->waker = waker;
+        if (waker->held && poller->recall != NULL)
+            poller->recall(poller, waker);
         answer = errand__hands_poll(hands, waker);
     } else {
         uint64_t waited =
@@ -115,11 +153,23 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
 }
 
 void
+errand__poller_again(errand__poller *poller, errand_waker *waker)
+{
+    errand__roster *roster = waker->lease;
+
+    poller->hands.epoch = roster->lease->epoch;
+    poller->waker = waker;
+    done(poller, errand__hands_poll(&poller->hands, waker));
+}
+
+void
 errand__poller_panicked(errand__poller *poller, const char *message)
 {
+    errand_waker *waker = poller->waker;
+
     errand__hands_panicked(&poller->hands, message);
-    if (poller->waker != NULL)
-        done(poller, ERRAND__POLL_ENDED);
+    if (waker != NULL)
+        done(poller, waker->job.keeps ? ERRAND__POLL_PENDING : ERRAND__POLL_ENDED);
 }
 
 void

@@ -7,6 +7,8 @@
  * A port is counted on its own and small.  A pusher may be the last to touch it: between its
  * push and its ring the job can end, and lease and executor go; the waker, which the pusher's
  * caller holds, keeps the port. */
+#include <errno.h>
+#include <unistd.h>
 #include "workers/async/async.h"
 
 errand__port *
@@ -14,8 +16,10 @@ errand__port_create(void)
 {
     errand__port *port = errand__mem_alloc(NULL, sizeof *port);
 
-    if (port != NULL)
-        atomic_store_explicit(&port->refs, 1, memory_order_relaxed);
+    if (port == NULL)
+        return NULL;
+    port->fd = -1;
+    atomic_store_explicit(&port->refs, 1, memory_order_relaxed);
     return port;
 }
 
@@ -31,8 +35,13 @@ errand__port_let(void *port)
     errand__port *self = port;
 
     if (atomic_fetch_sub_explicit(&self->refs, 1, memory_order_acq_rel) ==
-        1) /* Pairs: port-refs */
+        1) { /* Pairs: port-refs */
+        if (self->fd >= 0)
+            close(self->fd);
+        if (self->block != NULL)
+            errand__block_let(self->block);
         errand__mem_free(NULL, self, sizeof *self);
+    }
 }
 
 void
@@ -105,15 +114,64 @@ errand__port_sleep(errand__port *port, unsigned bell, uint64_t timeout_ns)
 }
 
 bool
+errand__port_empty(const errand__port *port)
+{
+    return atomic_load_explicit(&port->head, memory_order_relaxed) <= ERRAND__PORT_CLOSED;
+}
+
+bool
 errand__port_asleep(const errand__port *port)
 {
     return atomic_load_explicit(&port->head, memory_order_relaxed) ==
            ERRAND__PORT_SLEEPING;
 }
 
+bool
+errand__port_rest(errand__port *port)
+{
+    uintptr_t state = ERRAND__PORT_EMPTY;
+
+    return atomic_compare_exchange_strong_explicit(
+               &port->head, &state, ERRAND__PORT_SLEEPING,
+               memory_order_acq_rel, /* Pairs: port-head */
+               memory_order_acquire) ||
+           state == ERRAND__PORT_SLEEPING;
+}
+
+void
+errand__port_rouse(errand__port *port)
+{
+    uintptr_t state = ERRAND__PORT_SLEEPING;
+
+    atomic_compare_exchange_strong_explicit(&port->head, &state, ERRAND__PORT_EMPTY,
+                                            memory_order_acq_rel, /* Pairs: port-head */
+                                            memory_order_acquire);
+}
+
+static void
+write_fd(int fd)
+{
+    const uint64_t one = 1;
+    int saved = errno;
+    ssize_t written;
+
+    do
+        written = write(fd, &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+    errno = saved;
+}
+
 void
 errand__port_ring(errand__port *port)
 {
+    if (port->block != NULL) {
+        errand__inbox_ring(port->block);
+        return;
+    }
+    if (port->fd >= 0) {
+        write_fd(port->fd);
+        return;
+    }
     atomic_fetch_add_explicit(&port->bell, 1,
                               memory_order_release); /* Pairs: port-bell */
     errand__futex_wake(&port->bell, 1);

@@ -11,6 +11,21 @@
 
 #define AWAITED 0x80000000U
 
+/* A roster without a lock is its owner's alone. */
+static void
+acquire(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_acquire(roster->lock);
+}
+
+static void
+release(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_release(roster->lock);
+}
+
 bool
 errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
                     errand__port *port)
@@ -21,6 +36,7 @@ errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *l
     roster->lock = lock;
     roster->port = port;
     errand__list_init(&roster->pending);
+    errand__list_init(&roster->held);
     return true;
 }
 
@@ -69,19 +85,25 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
     return errand_waker_hold(waker);
 }
 
-void
-errand__roster_close(errand__roster *roster)
+static void
+wake_all(errand__link *head)
 {
-    errand__lock_acquire(roster->lock);
-    roster->closing = true;
-    for (errand__link *link = roster->pending.next; link != &roster->pending;
-         link = link->next) {
+    for (errand__link *link = head->next; link != head; link = link->next) {
         errand_waker *waker = ERRAND__CONTAINER(link, errand_waker, pending);
 
         errand__token_set(waker->job.record);
         errand_waker_wake(waker);
     }
-    errand__lock_release(roster->lock);
+}
+
+void
+errand__roster_close(errand__roster *roster)
+{
+    acquire(roster);
+    roster->closing = true;
+    wake_all(&roster->pending);
+    wake_all(&roster->held);
+    release(roster);
 }
 
 void
@@ -145,13 +167,13 @@ errand__roster_drop(errand__roster *roster)
     errand__hands_init(&hands);
     do { /* one by one: what is linked is anybody's who has the lock */
         waker = NULL;
-        errand__lock_acquire(roster->lock);
+        acquire(roster);
         roster->dropping = true;
         if (!errand__list_empty(&roster->pending)) {
             waker = ERRAND__CONTAINER(roster->pending.next, errand_waker, pending);
             errand__list_unlink(&waker->pending);
         }
-        errand__lock_release(roster->lock);
+        release(roster);
         if (waker != NULL)
             drop_taken(roster, &hands, waker);
     } while (waker != NULL);
@@ -177,10 +199,11 @@ errand__roster_write_off(errand__roster *roster, errand__record *record)
     if (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
         return false;
     waker = record->extra->waker;
-    errand__lock_acquire(roster->lock);
-    taken = errand__list_linked(&waker->pending);
-    errand__list_unlink(&waker->pending);
-    errand__lock_release(roster->lock);
+    acquire(roster);
+    taken = errand__list_linked(&waker->pending) && !waker->held;
+    if (taken)
+        errand__list_unlink(&waker->pending);
+    release(roster);
     if (!taken)
         return false;
     errand__hands_init(&hands);

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: epoll, where the kernel refuses io_uring.
+ *
+ * - What was started is tried at the next turn, and if it would block, waits at its descriptor.
+ *   Each descriptor is registered once, for one event, with all that its requests wait for; an
+ *   event has all of them tried again.
+ * - Descriptors are numbers that others close and open again, so what the kernel knows of one is
+ *   only believed when it answers: ENOENT and EEXIST are mended at once.
+ * - What cannot be waited for (files) is the filers'; what they have done comes back through a
+ *   stack and a descriptor of this back end's own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "workers/reactor/calls.h"
+
+#define EVENTS     64
+#define CHUNK      256 /* descriptors whose lines are allocated together */
+#define CHUNKS_MAX 4096
+#define WAIT_SHIFT 16 /* what a request waits for, in its state */
+enum { MARK_BELL = 1, MARK_RETURNED = 2, MARK_ALARM = 3, MARK_FIRST_FD = 4 };
+#define LATER_LEAST_NS UINT64_C(500000)
+#define LATER_MOST_NS  UINT64_C(20000000)
+
+typedef struct line { /* a descriptor's */
+    errand__link requests;
+    uint32_t registered; /* what the kernel was told, as far as it is believed */
+} line;
+typedef struct epoll {
+    int fd, bell, returned, alarm;
+    errand__link fresh; /* to be tried */
+    line *chunks[CHUNKS_MAX];
+} epoll;
+
+static void attempt(errand__loop *loop, errand_io *io);
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+/* Clear of the standard descriptors (O62). */
+static int
+clear_of_standard(int fd)
+{
+    int higher;
+
+    if (fd < 0 || fd > 2)
+        return fd;
+    higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    close(fd);
+    return higher;
+}
+
+static int
+watch(const epoll *self, int fd, uint32_t events, uint64_t mark)
+{
+    struct epoll_event event = {.events = events, .data.u64 = mark};
+
+    return epoll_ctl(self->fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void
+epoll_fini(errand__loop *loop)
+{
+    epoll *self = loop->state;
+
+    for (size_t i = 0; i < CHUNKS_MAX; i++)
+        errand__mem_free(NULL, self->chunks[i], CHUNK * sizeof(line));
+    if (self->fd >= 0)
+        close(self->fd);
+    if (self->returned >= 0)
+        close(self->returned);
+    if (self->alarm >= 0)
+        close(self->alarm);
+    errand__mem_free(NULL, self, sizeof *self);
+    loop->state = NULL;
+}
+
+static int
+epoll_init(errand__loop *loop, int bell)
+{
+    epoll *self = errand__mem_alloc(NULL, sizeof *self);
+    int error;
+
+    if (self == NULL)
+        return ENOMEM;
+    loop->state = self;
+    errand__list_init(&self->fresh);
+    self->bell = bell;
+    self->returned = self->alarm = -1;
+    self->fd = clear_of_standard(epoll_create1(EPOLL_CLOEXEC));
+    if (self->fd >= 0)
+        self->returned = clear_of_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (self->returned >= 0)
+        self->alarm = clear_of_standard(
+            timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (self->alarm >= 0 && watch(self, bell, EPOLLIN | EPOLLET, MARK_BELL) == 0 &&
+        watch(self, self->returned, EPOLLIN, MARK_RETURNED) == 0 &&
+        watch(self, self->alarm, EPOLLIN, MARK_ALARM) == 0)
+        return 0;
+    error = errno;
+    epoll_fini(loop);
+    return error;
+}
+
+/* ---- waiting at a descriptor ---------------------------------------------------------------------- */
+
+static line *
+line_of(epoll *self, int fd, bool make)
+{
+    size_t chunk = (size_t)fd / CHUNK;
+
+    if (fd < 0 || chunk >= CHUNKS_MAX)
+        return NULL;
+    if (self->chunks[chunk] == NULL && make) {
+        self->chunks[chunk] = errand__mem_alloc(NULL, CHUNK * sizeof(line));
+        for (size_t i = 0; self->chunks[chunk] != NULL && i < CHUNK; i++)
+            errand__list_init(&self->chunks[chunk][i].requests);
+    }
+    return self->chunks[chunk] == NULL ? NULL : &self->chunks[chunk][(size_t)fd % CHUNK];
+}
+
+static uint32_t
+waits_for(errand__link *link)
+{
+    return (uint32_t)(errand__request_of(errand__request_io(link))->state >> WAIT_SHIFT);
+}
+
+/* Tells the kernel what this descriptor's requests wait for.  An errno. */
+static int
+register_fd(epoll *self, int fd, line *mine)
+{
+    struct epoll_event event = {.events = EPOLLONESHOT,
+                                .data.u64 = (uint64_t)fd + MARK_FIRST_FD};
+    int known = mine->registered != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+    for (errand__link *link = mine->requests.next; link != &mine->requests;
+         link = link->next)
+        event.events |= waits_for(link);
+    mine->registered = event.events;
+    if (epoll_ctl(self->fd, known, fd, &event) == 0)
+        return 0;
+    if (errno == ENOENT || errno == EEXIST)
+        known = known == EPOLL_CTL_MOD ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    else
+        return errno;
+    return epoll_ctl(self->fd, known, fd, &event) == 0 ? 0 : errno;
+}
+
+/* An errno. */
+static int
+wait_at(errand__loop *loop, errand_io *io, int fd, uint32_t events)
+{
+    epoll *self = loop->state;
+    errand__request *request = errand__request_of(io);
+    line *mine = line_of(self, fd, true);
+    int error;
+
+    if (mine == NULL)
+        return ENOMEM;
+    request->state = (request->state & ((1U << WAIT_SHIFT) - 1)) |
+                     (uintptr_t)events << WAIT_SHIFT | ERRAND__IO_POLLING |
+                     ERRAND__IO_LISTED;
+    errand__list_append(&mine->requests, &request->link);
+    if ((mine->registered & events) == events && (mine->registered & EPOLLONESHOT) != 0 &&
+        mine->requests.next != &request->link)
+        return 0; /* another waits for the same */
+    error = register_fd(self, fd, mine);
+    if (error != 0) {
+        errand__list_unlink(&request->link);
+        request->state &= ~(uintptr_t)ERRAND__IO_LISTED;
+    }
+    return error;
+}
+
+/* An event: all that wait here are tried again. */
+static void
+descriptor_ready(errand__loop *loop, int fd)
+{
+    epoll *self = loop->state;
+    line *mine = line_of(self, fd, false);
+    errand__link stop;
+
+    if (mine == NULL || errand__list_empty(&mine->requests))
+        return;
+    /* Registered once: who goes on waiting registers again, behind the mark. */
+    mine->registered = EPOLLONESHOT;
+    errand__list_append(&mine->requests, &stop);
+    while (mine->requests.next != &stop) {
+        errand__request *request =
+            errand__request_of(errand__request_io(mine->requests.next));
+
+        errand__list_unlink(&request->link);
+        errand__list_append(&self->fresh, &request->link);
+    }
+    errand__list_unlink(&stop);
+}
+
+/* Nobody waits at a descriptor that is being closed. */
+static void
+descriptor_closes(errand__loop *loop, int fd)
+{
+    epoll *self = loop->state;
+    line *mine = line_of(self, fd, false);
+
+    if (mine == NULL)
+        return;
+    mine->registered = 0;
+    while (!errand__list_empty(&mine->requests)) {
+        errand_io *io = errand__request_io(mine->requests.next);
+
+        errand__list_unlink(mine->requests.next);
+        errand__request_finish_later(loop, io, -ECANCELED);
+    }
+}
+
+/* ---- a try ------------------------------------------------------------------------------------------ */
+
+static void
+finish(errand__loop *loop, errand_io *io, int32_t result)
+{
+    errand__request *request = errand__request_of(io);
+
+    request->state &= (uintptr_t)(ERRAND__IO_UNDER_WAY | ERRAND__IO_ASKED);
+    if (errand__kinds[io->kind].many)
+        errand__request_item(loop, io, result);
+    else
+        errand__request_done(loop, io, result);
+}
+
+/* Again after a while, which grows. */
+static void
+put_off(errand__loop *loop, errand_io *io)
+{
+    uint64_t length = (uint64_t)io->to_offset * 2;
+
+    if (length < LATER_LEAST_NS)
+        length = LATER_LEAST_NS;
+    if (length > LATER_MOST_NS)
+        length = LATER_MOST_NS;
+    io->to_offset = (int64_t)length;
+    io->until_ns = errand__clock_now() + length;
+    errand__wheel_insert(&loop->wheel, io);
+}
+
+static void
+attempt(errand__loop *loop, errand_io *io)
+{
+    const errand__kind *kind = &errand__kinds[io->kind];
+    errand__pipe_guard guard = {.active = loop->local && kind->writes};
+    errand__request *request = errand__request_of(io);
+    int32_t result;
+    int error = 0;
+
+    if (io->kind == ERRAND_IO_CLOSE)
+        descriptor_closes(loop, io->fd);
+    if (guard.active)
+        errand__pipe_guard_enter(&guard);
+    result = kind->attempt(io);
+    if (guard.active)
+        errand__pipe_guard_leave(&guard);
+    request->state &= ~(uintptr_t)ERRAND__IO_POLLING;
+    if (result == ERRAND__TRY_LATER) {
+        put_off(loop, io);
+    } else if (result == ERRAND__TRY_FILER) {
+        request->state |= ERRAND__IO_FILER;
+        if (!errand__filers_give(&loop->reactor->filers, io))
+            error = EAGAIN;
+    } else if (result == ERRAND__TRY_IN || result == ERRAND__TRY_OUT) {
+        uint32_t events = io->kind == ERRAND_IO_POLL ? io->events
+                          : result == ERRAND__TRY_IN ? (uint32_t)EPOLLIN
+                                                     : (uint32_t)EPOLLOUT;
+        bool other = io->kind == ERRAND_IO_SPLICE && result == ERRAND__TRY_OUT;
+
+        error = wait_at(loop, io, other ? io->to_fd : io->fd, events);
+    } else {
+        finish(loop, io, result);
+        return;
+    }
+    if (error != 0)
+        finish(loop, io, -error);
+}
+
+static void
+epoll_start(errand__loop *loop, errand_io *io)
+{
+    epoll *self = loop->state;
+    errand__request *request = errand__request_of(io);
+
+    request->state |= ERRAND__IO_LISTED;
+    errand__list_append(&self->fresh, &request->link);
+}
+
+static void
+epoll_recall(errand__loop *loop, errand_io *io)
+{
+    errand__request *request = errand__request_of(io);
+
+    if ((request->state & ERRAND__IO_TIMED) != 0) {
+        errand__wheel_remove(&loop->wheel, io);
+    } else if ((request->state & ERRAND__IO_FILER) != 0) {
+        if (!errand__filers_take_back(&loop->reactor->filers, io))
+            return; /* it ends when its call does */
+    } else if ((request->state & ERRAND__IO_LISTED) != 0) {
+        errand__list_unlink(&request->link);
+    } else {
+        return;
+    }
+    if (io->kind == ERRAND_IO_OPEN)
+        errand__fifo_forget(io);
+    request->state &= (uintptr_t)(ERRAND__IO_UNDER_WAY | ERRAND__IO_ASKED);
+    errand__request_finish_later(loop, io, -ECANCELED);
+}
+
+/* ---- filers' returns ---------------------------------------------------------------------------- */
+
+void
+errand__loop_returned(errand__loop *loop, errand_io *io)
+{
+    const uint64_t one = 1;
+    epoll *self = loop->state;
+    errand__request *request = errand__request_of(io);
+    int fd = self->returned;
+    uintptr_t head = atomic_load_explicit(&loop->returned, memory_order_relaxed);
+    ssize_t written;
+
+    do
+        request->link.next = (errand__link *)head;
+    while (!atomic_compare_exchange_weak_explicit(
+        &loop->returned, &head, (uintptr_t)&request->link,
+        memory_order_acq_rel, /* Pairs: filer-return */
+        memory_order_relaxed));
+    if (head != 0)
+        return;
+    do
+        written = write(fd, &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+}
+
+static void
+take_returned(errand__loop *loop)
+{
+    epoll *self = loop->state;
+    uint64_t count;
+    ssize_t got = read(self->returned, &count, sizeof count);
+    errand__link *link = (errand__link *)atomic_exchange_explicit(
+        &loop->returned, 0, memory_order_acq_rel); /* Pairs: filer-return */
+
+    (void)got;
+    while (link != NULL) {
+        errand__link *next = link->next;
+        errand_io *io = errand__request_io(link);
+        errand__request *request = errand__request_of(io);
+
+        link->next = link->previous = NULL;
+        request->state &= ~(uintptr_t)ERRAND__IO_FILER;
+        if (io->result != ERRAND__TRY_LATER) {
+            errand__request_finish_later(loop, io, io->result);
+        } else if ((request->state & ERRAND__IO_ASKED) != 0) {
+            errand__fifo_forget(io);
+            errand__request_finish_later(loop, io, -ECANCELED);
+        } else {
+            put_off(loop, io);
+        }
+        link = next;
+    }
+}
+
+/* ---- a turn -------------------------------------------------------------------------------------- */
+
+/* Those that were there: what they lead to is the next turn's. */
+static void
+try_fresh(errand__loop *loop)
+{
+    epoll *self = loop->state;
+    size_t count = 0;
+
+    for (errand__link *link = self->fresh.next; link != &self->fresh; link = link->next)
+        count++;
+    for (; count > 0 && !errand__list_empty(&self->fresh); count--) {
+        errand_io *io = errand__request_io(self->fresh.next);
+
+        errand__list_unlink(&errand__request_of(io)->link);
+        errand__request_of(io)->state &= ~(uintptr_t)ERRAND__IO_LISTED;
+        attempt(loop, io);
+    }
+}
+
+static void
+heed(errand__loop *loop, uint64_t mark)
+{
+    epoll *self = loop->state;
+    uint64_t count;
+    ssize_t got = 0;
+
+    if (mark >= MARK_FIRST_FD) {
+        descriptor_ready(loop, (int)(mark - MARK_FIRST_FD));
+    } else if (mark == MARK_RETURNED) {
+        take_returned(loop);
+    } else if (mark == MARK_ALARM) {
+        got = read(self->alarm, &count, sizeof count);
+        loop->alarm_ns = UINT64_MAX;
+    } else if (!loop->local) {
+        got = read(self->bell, &count, sizeof count);
+    }
+    (void)got;
+}
+
+static bool
+epoll_wanted(errand__loop *loop)
+{
+    epoll *self = loop->state;
+
+    return !errand__list_empty(&self->fresh);
+}
+
+static void
+epoll_turn(errand__loop *loop, uint64_t timeout_ns)
+{
+    epoll *self = loop->state;
+    struct epoll_event events[EVENTS];
+    struct timespec timeout;
+    int count;
+
+    try_fresh(loop);
+    if (errand__loop_busy(loop))
+        timeout_ns = 0;
+    if (timeout_ns == 0 && loop->under_way == 0)
+        return;
+    if (timeout_ns > UINT64_C(3600000000000))
+        timeout_ns = UINT64_C(3600000000000);
+    timeout.tv_sec = (time_t)(timeout_ns / 1000000000);
+    timeout.tv_nsec = (long)(timeout_ns % 1000000000);
+    count = epoll_pwait2(self->fd, events, EVENTS, &timeout, NULL);
+    if (count < 0 && errno == ENOSYS)
+        count =
+            epoll_wait(self->fd, events, EVENTS, (int)((timeout_ns + 999999) / 1000000));
+    for (int i = 0; i < count; i++)
+        heed(loop, events[i].data.u64);
+    if (count > 0)
+        try_fresh(loop);
+}
+
+static int
+epoll_descriptor(errand__loop *loop)
+{
+    epoll *self = loop->state;
+
+    return self->fd;
+}
+
+static void
+epoll_alarm(errand__loop *loop, uint64_t at_ns)
+{
+    epoll *self = loop->state;
+    struct itimerspec when = {.it_value = {0, 0}};
+
+    if (at_ns == loop->alarm_ns)
+        return;
+    if (at_ns != UINT64_MAX) {
+        when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
+        when.it_value.tv_nsec = (long)(at_ns % 1000000000);
+        if (at_ns == 0)
+            when.it_value.tv_nsec = 1;
+    }
+    (void)timerfd_settime(self->alarm, TFD_TIMER_ABSTIME, &when, NULL);
+    loop->alarm_ns = at_ns;
+}
+
+const errand__backend errand__epoll_backend = {
+    .name = "epoll",
+    .init = epoll_init,
+    .fini = epoll_fini,
+    .start = epoll_start,
+    .recall = epoll_recall,
+    .turn = epoll_turn,
+    .wanted = epoll_wanted,
+    .descriptor = epoll_descriptor,
+    .alarm = epoll_alarm,
+};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: one loop.
+ *
+ * A round sorts woken jobs by lease, polls some of each in turn, hands what they started to the
+ * back end in one go, and polls the jobs of what is done.  A lease's turn is at most 16 bodies or
+ * 20 us (O51); one whose jobs go on being woken holds nobody up for longer.
+ *
+ * Every poll may panic, and lands in the round's frame: whatever the round takes out of a list or
+ * queue it takes before it polls, so it goes on where it was.  What is filled in for the kernel
+ * stays filled in. */
+#include <errno.h>
+#include <string.h>
+#include "workers/reactor/reactor.h"
+
+#define TURN_BODIES 16
+#define TURN_US     20
+
+/* current: whose job runs on this thread.  Written around each round. */
+static _Thread_local errand__loop *current;
+
+errand__loop *
+errand__loop_current(void)
+{
+    return current;
+}
+
+int
+errand__loop_init(errand__loop *loop, errand__reactor *reactor, errand__port *port)
+{
+    loop->reactor = reactor;
+    loop->backend = reactor->backend;
+    loop->port = port;
+    loop->alarm_ns = UINT64_MAX;
+    errand__list_init(&loop->turns);
+    errand__list_init(&loop->waiting);
+    errand__list_init(&loop->finished);
+    errand__wheel_init(&loop->wheel, errand__clock_now());
+    errand__poller_init(&loop->poller, &loop->spans);
+    loop->poller.recall = errand__request_recall_all;
+    return 0;
+}
+
+void
+errand__loop_fini(errand__loop *loop)
+{
+    errand__poller_fini(&loop->poller);
+    if (loop->port != NULL)
+        errand__port_let(loop->port);
+    loop->port = NULL;
+}
+
+int
+errand__loop_begin(errand__loop *loop, int bell)
+{
+    int error = loop->backend->init(loop, bell);
+
+    loop->ready = error == 0;
+    return error;
+}
+
+void
+errand__loop_end(errand__loop *loop)
+{
+    if (loop->ready)
+        loop->backend->fini(loop);
+    loop->ready = false;
+}
+
+/* ---- woken jobs ---------------------------------------------------------------------------- */
+
+void
+errand__loop_queue(errand__loop *loop, errand_waker *waker)
+{
+    errand__loop_lease *mine = waker->lease;
+
+    waker->next = NULL;
+    if (mine->first == NULL) {
+        mine->first = waker;
+        errand__list_append(&loop->turns, &mine->turn);
+    } else {
+        mine->last->next = waker;
+    }
+    mine->last = waker;
+}
+
+static void
+sort_news(errand__loop *loop)
+{
+    errand_waker *waker = errand__port_take(loop->port);
+
+    while (waker != NULL) {
+        errand_waker *newer = waker->next;
+
+        errand__loop_queue(loop, waker);
+        waker = newer;
+    }
+}
+
+static errand__cell *
+cell_of(const errand__loop *loop, errand_lease *lease)
+{
+    return &lease->cells[loop->local ? 0 : 1];
+}
+
+static void
+take_turn(errand__loop *loop, errand__loop_lease *mine)
+{
+    errand_lease *lease = mine->roster.lease;
+    uint64_t limit = TURN_US * errand__cycles_per_us(), start = errand__cycles();
+    unsigned bodies = 0;
+
+    while (mine->first != NULL &&
+           (loop->local || (bodies < TURN_BODIES && errand__cycles() - start < limit))) {
+        errand_waker *waker = mine->first;
+
+        mine->first = waker->next;
+        if (errand__waker_pop(waker))
+            bodies += errand__poller_run(&loop->poller, waker, cell_of(loop, lease));
+    }
+}
+
+/* Ends the first lease's turn, also one that a panic ended. */
+static void
+end_turn(errand__loop *loop)
+{
+    errand__loop_lease *mine =
+        ERRAND__CONTAINER(loop->turns.next, errand__loop_lease, turn);
+
+    errand__list_unlink(&mine->turn);
+    if (mine->first != NULL)
+        errand__list_append(&loop->turns, &mine->turn);
+}
+
+static void
+run_woken(errand__loop *loop)
+{
+    /* Each lease that has something now, once; leases come and go while their jobs end. */
+    sort_news(loop);
+    for (errand__link *last = loop->turns.previous;
+         !errand__list_empty(&loop->turns) && last != &loop->turns;) {
+        errand__link *first = loop->turns.next;
+        errand_lease *lease =
+            ERRAND__CONTAINER(first, errand__loop_lease, turn)->roster.lease;
+
+        loop->serving = lease;
+        loop->moved = true;
+        errand__lease_hold(lease);
+        errand__loop_serve(loop, lease);
+        take_turn(loop, ERRAND__CONTAINER(first, errand__loop_lease, turn));
+        end_turn(loop);
+        loop->serving = NULL;
+        errand__lease_let(lease);
+        if (first == last)
+            break;
+    }
+}
+
+/* ---- what is done ---------------------------------------------------------------------------- */
+
+static void
+tell_finished(errand__loop *loop)
+{
+    /* As many as there are now: a job that starts the next at once does not keep the round. */
+    size_t count = 0;
+
+    for (errand__link *link = loop->finished.next; link != &loop->finished;
+         link = link->next)
+        count++;
+    for (; count > 0 && !errand__list_empty(&loop->finished); count--) {
+        errand_io *io = errand__request_io(loop->finished.next);
+        errand__request *request = errand__request_of(io);
+
+        errand__list_unlink(&request->link);
+        request->state &= ~(uintptr_t)(ERRAND__IO_LISTED | ERRAND__IO_FINISHED);
+        if (errand__kinds[io->kind].many)
+            errand__request_item(loop, io, io->result);
+        else
+            errand__request_done(loop, io, io->result);
+    }
+}
+
+static void
+fire_timers(errand__loop *loop)
+{
+    errand_io *io;
+    uint64_t now;
+
+    if (loop->wheel.count == 0)
+        return;
+    now = errand__clock_now();
+    while ((io = errand__wheel_take(&loop->wheel, now)) != NULL) {
+        if (errand__kinds[io->kind].of_loop)
+            errand__request_done(loop, io, 0);
+        else
+            loop->backend->start(loop, io); /* a try that was put off */
+    }
+}
+
+uint64_t
+errand__loop_until(const errand__loop *loop)
+{
+    uint64_t next = errand__wheel_next(&loop->wheel), now;
+
+    if (next == UINT64_MAX)
+        return UINT64_MAX;
+    now = errand__clock_now();
+    return next > now ? next - now : 0;
+}
+
+bool
+errand__loop_busy(errand__loop *loop)
+{
+    return !errand__list_empty(&loop->turns) || !errand__port_empty(loop->port) ||
+           !errand__list_empty(&loop->finished) ||
+           (loop->ready && loop->backend->wanted(loop));
+}
+
+/* A runtime that dozes is rung once for several puts, at the latest at the end of the round. */
+static void
+ring_owed(errand__loop *loop)
+{
+    errand_lease *lease = loop->owed;
+
+    if (lease == NULL)
+        return;
+    loop->owed = NULL;
+    errand__hands_ring(&loop->poller.hands, lease->block);
+    errand__lease_let(lease);
+}
+
+void
+errand__loop_serve(errand__loop *loop, errand_lease *lease)
+{
+    if (loop->local || loop->owed == lease)
+        return;
+    ring_owed(loop);
+    errand__lease_hold(lease);
+    loop->owed = lease;
+}
+
+void
+errand__loop_left(errand__loop *loop, const char *message)
+{
+    errand_lease *lease = loop->serving;
+
+    errand__poller_panicked(&loop->poller, message);
+    loop->inside = false;
+    if (lease == NULL)
+        return;
+    end_turn(loop);
+    loop->serving = NULL;
+    errand__lease_let(lease);
+}
+
+static void
+one_round(errand__loop *loop, uint64_t timeout_ns)
+{
+    uint64_t until;
+
+    errand__hands_clock(&loop->poller.hands);
+    run_woken(loop);
+    tell_finished(loop);
+    fire_timers(loop);
+    if (timeout_ns != 0) {
+        if (loop->moved || errand__loop_busy(loop)) {
+            timeout_ns = 0;
+        } else if ((until = errand__loop_until(loop)) < timeout_ns) {
+            timeout_ns = until;
+        }
+    }
+    ring_owed(loop); /* before a wait */
+    if (loop->ready)
+        loop->backend->turn(loop, timeout_ns);
+    if (timeout_ns != 0)
+        fire_timers(loop);
+}
+
+void
+errand__loop_round(errand__loop *loop, uint64_t timeout_ns)
+{
+    errand__loop *outer = current;
+    struct {
+        errand__loop *volatile loop;
+        volatile uint64_t timeout_ns;
+    } kept = {loop, timeout_ns};
+
+    if (loop->inside)
+        return;
+    loop->inside = true;
+    loop->moved = false;
+    current = loop;
+    if (ERRAND__CATCH(&loop->poller.hands.frame)) {
+        loop = kept.loop;
+        errand__loop_left(loop, loop->poller.hands.frame.message);
+        loop->inside = true;
+        kept.timeout_ns = 0; /* what the round had left comes with the next */
+    }
+    one_round(loop, kept.timeout_ns);
+    errand__frame_leave(&loop->poller.hands.frame);
+    current = outer;
+    ring_owed(loop);
+    errand__spans_hands(&loop->spans, &loop->poller.hands);
+    loop->inside = false;
+}

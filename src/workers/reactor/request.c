@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: one request's life.
+ *
+ * Under way from errand_io_start to errand__request_done, which is called exactly once for each
+ * start, whatever became of a cancel: it gives the block back and polls the job.  In between the
+ * request stands in its job's list, and the job in its roster's list of those that nobody may
+ * drop; so neither block nor buffer nor state can go.
+ *
+ * A MANY is one request that the kernel, or the loop, repeats: its items go into the job's ring.
+ * While that is full nothing is under way for it in the kernel (FULL), and consume starts it
+ * again.
+ *
+ * All of it happens on the loop's thread: nothing here is shared. */
+#include <errno.h>
+#include "workers/reactor/reactor.h"
+
+/* The loop that carries this job's requests; NULL: the call is not inside its own poll. */
+static errand__loop *
+loop_of(errand_job *job)
+{
+    errand__loop *loop = errand__loop_current();
+
+    if (loop == NULL || job == NULL || loop->poller.hands.job != job || !job->is_async)
+        return NULL;
+    return loop;
+}
+
+static void
+link_to_job(errand_job *job, errand_io *io)
+{
+    errand__request *request = errand__request_of(io);
+
+    request->previous = NULL;
+    request->next = job->requests;
+    if (job->requests != NULL)
+        errand__request_of(job->requests)->previous = io;
+    job->requests = io;
+}
+
+static void
+unlink_from_job(errand_job *job, errand_io *io)
+{
+    errand__request *request = errand__request_of(io);
+
+    if (request->next != NULL)
+        errand__request_of(request->next)->previous = request->previous;
+    if (request->previous != NULL)
+        errand__request_of(request->previous)->next = request->next;
+    else
+        job->requests = request->next;
+}
+
+/* Gives it to whoever does it. */
+static void
+hand_over(errand__loop *loop, errand_io *io)
+{
+    const errand__kind *kind = &errand__kinds[io->kind];
+
+    if (!kind->of_loop && !loop->ready) /* see errand__loop_begin */
+        errand__request_finish_later(loop, io, -EMFILE);
+    else if (!kind->of_loop)
+        loop->backend->start(loop, io);
+    else if (io->kind == ERRAND_IO_TIMEOUT)
+        errand__wheel_insert(&loop->wheel, io);
+    else
+        errand__request_finish_later(loop, io,
+                                     kind->attempt != NULL ? kind->attempt(io) : 0);
+}
+
+errand_status
+errand_io_start(errand_job *job, errand_io *io)
+{
+    errand__loop *loop = loop_of(job);
+    errand__request *request;
+
+    ERRAND_REQUIRE_ARG(io != NULL && io->kind >= ERRAND_IO_NOTHING &&
+                           io->kind < ERRAND_IO_KINDS,
+                       ERRAND_EINVAL, "io is NULL, or its kind is none");
+    ERRAND_REQUIRE_ARG(!errand__kinds[io->kind].many ||
+                           (io->length > 0 && io->length <= UINT32_MAX &&
+                            io->first < io->length && io->ready <= io->length),
+                       ERRAND_EINVAL, "a ring has 1 to 2^32 - 1 places");
+    if (loop == NULL)
+        return errand__misuse(ERRAND_EUNSUPPORTED, __func__,
+                              "only inside start or poll of a job on a reactor");
+    request = errand__request_of(io);
+    ERRAND_REQUIRE_ARG((request->state & ERRAND__IO_UNDER_WAY) == 0, ERRAND_EMISUSE,
+                       "it is under way");
+    io->done = false;
+    io->result = 0;
+    if (io->kind == ERRAND_IO_OPEN)
+        io->to_fd = 0; /* see blocking.c */
+    if (io->kind == ERRAND_IO_OPEN || io->kind == ERRAND_IO_CONNECT)
+        io->to_offset = 0; /* how long a try was put off last */
+    request->waker = ERRAND__CONTAINER(job, errand_waker, job);
+    request->link.next = request->link.previous = NULL;
+    request->state = ERRAND__IO_UNDER_WAY;
+    link_to_job(job, io);
+    loop->under_way++;
+    if (errand__kinds[io->kind].many && io->ready == io->length)
+        request->state |= ERRAND__IO_FULL;
+    else
+        hand_over(loop, io);
+    return ERRAND_OK;
+}
+
+void
+errand__request_recall(errand__loop *loop, errand_io *io)
+{
+    errand__request *request = errand__request_of(io);
+
+    if ((request->state & ERRAND__IO_UNDER_WAY) == 0 ||
+        (request->state & ERRAND__IO_ASKED) != 0)
+        return;
+    request->state |= ERRAND__IO_ASKED;
+    if ((request->state & ERRAND__IO_FINISHED) != 0)
+        return; /* too late: its result is here */
+    if ((request->state & ERRAND__IO_TIMED) != 0 && errand__kinds[io->kind].of_loop) {
+        errand__wheel_remove(&loop->wheel, io);
+        errand__request_finish_later(loop, io, -ECANCELED);
+    } else if ((request->state & ERRAND__IO_FULL) != 0) {
+        request->state &= ~(uintptr_t)ERRAND__IO_FULL;
+        errand__request_finish_later(loop, io, -ECANCELED);
+    } else if (!errand__kinds[io->kind].of_loop) {
+        loop->backend->recall(loop, io);
+    }
+}
+
+errand_status
+errand_io_cancel(errand_job *job, errand_io *io)
+{
+    errand__loop *loop = loop_of(job);
+
+    ERRAND_REQUIRE_ARG(io != NULL, ERRAND_EINVAL, "io is NULL");
+    if (loop == NULL)
+        return errand__misuse(ERRAND_EUNSUPPORTED, __func__,
+                              "only inside start or poll of a job on a reactor");
+    errand__request_recall(loop, io);
+    return ERRAND_OK;
+}
+
+errand_status
+errand_io_consume(errand_job *job, errand_io *io, uint32_t count)
+{
+    errand__loop *loop = loop_of(job);
+    errand__request *request;
+
+    ERRAND_REQUIRE_ARG(io != NULL && io->kind > 0 && io->kind < ERRAND_IO_KINDS &&
+                           errand__kinds[io->kind].many && count <= io->ready,
+                       ERRAND_EINVAL, "it has no ring, or less in it");
+    if (loop == NULL)
+        return errand__misuse(ERRAND_EUNSUPPORTED, __func__,
+                              "only inside start or poll of a job on a reactor");
+    request = errand__request_of(io);
+    io->ready -= count;
+    io->first = (uint32_t)(((uint64_t)io->first + count) % io->length);
+    if (count > 0 && (request->state & ERRAND__IO_FULL) != 0) {
+        request->state &= ~(uintptr_t)ERRAND__IO_FULL;
+        hand_over(loop, io);
+    }
+    return ERRAND_OK;
+}
+
+void
+errand__request_recall_all(errand__poller *poller, errand_waker *waker)
+{
+    errand__loop *loop = ERRAND__CONTAINER(poller, errand__loop, poller);
+    errand_job *job = &waker->job;
+
+    if (!job->keeps) { /* not for its own sake: only a cancel asks, and once */
+        if (job->recalled || job->requests == NULL ||
+            (atomic_load_explicit(&job->record->control, memory_order_acquire) &
+             ERRAND__FLAG_CANCEL) == 0)
+            return;
+        job->recalled = true;
+    }
+    for (errand_io *io = job->requests; io != NULL; io = errand__request_of(io)->next)
+        errand__request_recall(loop, io);
+}
+
+/* ---- its end ------------------------------------------------------------------------------- */
+
+void
+errand__request_finish_later(errand__loop *loop, errand_io *io, int32_t result)
+{
+    io->result = result;
+    errand__request_of(io)->state |= ERRAND__IO_LISTED | ERRAND__IO_FINISHED;
+    errand__list_append(&loop->finished, &errand__request_of(io)->link);
+}
+
+void
+errand__request_done(errand__loop *loop, errand_io *io, int32_t result)
+{
+    errand__request *request = errand__request_of(io);
+    errand_waker *waker = request->waker;
+
+    if (result == -EINTR && (request->state & ERRAND__IO_ASKED) != 0)
+        result = -ECANCELED;
+    io->result = result;
+    unlink_from_job(&waker->job, io);
+    request->state = 0;
+    request->waker = NULL;
+    io->done = true;
+    loop->under_way--;
+    loop->moved = true;
+    errand__loop_serve(loop, ((errand__roster *)waker->lease)->lease);
+    errand__poller_again(&loop->poller, waker);
+}
+
+/* What a recv or accept brought goes into the ring.  RECV: result bytes stand there already. */
+void
+errand__request_item(errand__loop *loop, errand_io *io, int32_t result)
+{
+    errand__request *request = errand__request_of(io);
+    errand_waker *waker = request->waker;
+
+    if (result < 0 || (result == 0 && io->kind == ERRAND_IO_RECV_MANY)) {
+        errand__request_done(loop, io, result);
+        return;
+    }
+    if (io->kind == ERRAND_IO_ACCEPT_MANY) {
+        ((int32_t *)io->buffer)[((uint64_t)io->first + io->ready) % io->length] = result;
+        io->ready++;
+    } else {
+        io->ready += (uint32_t)result;
+    }
+    if ((request->state & ERRAND__IO_ASKED) != 0) {
+        errand__request_done(loop, io, -ECANCELED);
+        return;
+    }
+    if (io->ready == io->length)
+        request->state |= ERRAND__IO_FULL;
+    else
+        hand_over(loop, io);
+    loop->moved = true;
+    errand__loop_serve(loop, ((errand__roster *)waker->lease)->lease);
+    errand__poller_again(&loop->poller, waker);
+}
