@@ -107,9 +107,24 @@ void
 errand__file_drop(void *state)
 {
     errand__file_state *base = state;
+    errand__wait *wait = &base->wait;
 
+    /* Something was opened, after its body had ended. */
+    if (wait->asked && wait->io.kind == ERRAND_IO_OPEN && wait->io.done &&
+        wait->io.result >= 0) {
+        int unwanted = errand__file_opened(wait);
+
+        errand__operation_fd_close(&unwanted);
+    }
     errand_file_abandon(&base->file);
     errand__operation_block_free(base);
+}
+
+int
+errand__file_opened(errand__wait *wait)
+{
+    wait->io.kind = ERRAND_IO_NOTHING;
+    return errand__operation_fd_raise(wait->io.result);
 }
 
 int32_t
@@ -176,18 +191,12 @@ open_poll(errand_job *job, void *state, errand_payload *out_payload)
         };
         return errand__wait_ask(job, wait);
     }
-    if (code != 0) {
-        /* It was opened, and nobody wants it. */
-        int unwanted = wait->asked && wait->io.done ? wait->io.result : -1;
-
-        if (code != ERRAND_PENDING && unwanted >= 0)
-            errand__operation_fd_close(&unwanted);
+    if (code != 0)
         return code;
-    }
     if (wait->io.result < 0)
         return errand__operation_refused(job, -wait->io.result, "open",
                                          "cannot open '%s'", opens->base.shown.text);
-    int fd = errand__operation_fd_raise(wait->io.result);
+    int fd = errand__file_opened(wait);
     if (fd < 0)
         return errand__operation_refused(job, errno, "fcntl", "cannot open '%s'",
                                          opens->base.shown.text);

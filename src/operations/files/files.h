@@ -34,6 +34,8 @@ errand_status errand__file_state_create(errand_file *file, const char *shown, si
 void errand__file_drop(void *state);
 /* ready, and whether the file is closed.  The same answers as errand__wait_ready. */
 int32_t errand__file_ready(errand_job *job, errand__file_state *state);
+/* The descriptor of a good OPEN, above 2; -1 and errno.  One that no body takes is closed by drop. */
+int errand__file_opened(errand__wait *wait);
 /* The payload of a file's status. */
 int32_t errand__file_give_stat(errand_job *job, const struct statx *status,
                                errand_payload *out_payload);

@@ -63,9 +63,7 @@ scan_poll(errand_job *job, void *state, errand_payload *out_payload)
                                .flags = O_RDONLY | O_DIRECTORY};
         return errand__wait_ask(job, wait);
     }
-    if (code == ERRAND_PENDING)
-        return code;
-    if (scan->stream == NULL)
+    if (code == 0 && scan->stream == NULL)
         code = begin(job, scan);
     if (code == 0)
         code = errand__dir_piece(job, scan->stream, scan->base.shown.text, scan->max,
@@ -80,20 +78,16 @@ scan_poll(errand_job *job, void *state, errand_payload *out_payload)
     return code != 0 ? code : errand__dir_give(job, &scan->list, out_payload);
 }
 
-/* Also what was opened for a body that ends now is a stream, and closed with it. */
 static int32_t
 begin(errand_job *job, scan_state *scan)
 {
     errand__wait *wait = &scan->base.wait;
 
-    if (!wait->asked || !wait->io.done)
-        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
-                                        "it was cancelled while it waited");
     if (wait->io.result < 0)
         return errand__operation_refused(job, -wait->io.result, "open",
                                          "cannot open directory '%s'",
                                          scan->base.shown.text);
-    int fd = errand__operation_fd_raise(wait->io.result);
+    int fd = errand__file_opened(wait);
     scan->stream = fd < 0 ? NULL : fdopendir(fd);
     if (scan->stream != NULL)
         return 0;
