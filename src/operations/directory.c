@@ -108,8 +108,8 @@ list_run(errand_job *job, void *state, errand_payload *out_payload)
                                          dir->shown.text);
     DIR *stream = fdopendir(fd);
     if (stream == NULL) {
-        code = errand__operation_refused(
-            job, errno, "fdopendir", "cannot read directory '%s'", dir->shown.text);
+        code = errand__operation_refused(job, errno, "fdopendir",
+                                         "cannot read directory '%s'", dir->shown.text);
         errand__operation_fd_close(&fd);
         return code;
     }

@@ -137,9 +137,9 @@ typedef struct errand__wait {
     uint32_t ticket, outer_ticket;
     bool begun, seated, left;
     bool keeps; /* a failure poisons nothing */
-    bool item;  /* of a source: a cancel poisons nothing, a close of the source stops it */
-    bool asked;                /* io was handed over */
-    const char *what;          /* "'127.0.0.1:80'", for messages; or NULL */
+    bool item; /* of a source: a cancel poisons nothing, a close of the source stops it */
+    bool asked;       /* io was handed over */
+    const char *what; /* "'127.0.0.1:80'", for messages; or NULL */
     uint64_t limit_ns;
     errand_io io;
     errand_io *limit; /* NULL = none */

@@ -42,12 +42,12 @@ errand_source_signals(const int32_t *numbers, size_t count,
     for (size_t i = 0; i < count; i++)
         ERRAND_REQUIRE_ARG(numbers[i] != SIGKILL && numbers[i] != SIGSTOP &&
                                sigaddset(&set, numbers[i]) == 0,
-                           ERRAND_EINVAL, "there is no such signal, or it cannot be told");
+                           ERRAND_EINVAL,
+                           "there is no such signal, or it cannot be told");
     signals *made = errand__operation_block_alloc(sizeof *made);
     if (made == NULL)
         return ERRAND_ENOMEM;
-    made->fd =
-        errand__operation_fd_raise(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+    made->fd = errand__operation_fd_raise(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
     if (made->fd < 0 || pthread_sigmask(SIG_BLOCK, &set, NULL) != 0) {
         let_signals(made);
         return ERRAND_ESYSTEM;

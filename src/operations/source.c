@@ -51,8 +51,8 @@ errand__source_create(const errand__source_type *held_type, void *own_thing,
                       errand__seat *outer, const errand_source_config *config,
                       errand_source **out_source)
 {
-    uint32_t room = config == NULL || config->items_max == 0 ? ITEMS_DEFAULT
-                                                             : config->items_max;
+    uint32_t room =
+        config == NULL || config->items_max == 0 ? ITEMS_DEFAULT : config->items_max;
     errand_source *made;
 
     ERRAND_REQUIRE_ARG(config == NULL ||

@@ -116,8 +116,8 @@ errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events)
 int32_t
 errand__wait_done(errand__wait *wait, int32_t code)
 {
-    bool poison = code != 0 && !wait->keeps &&
-                  !(wait->item && code == ERRAND_OPERATION_STOPPED);
+    bool poison =
+        code != 0 && !wait->keeps && !(wait->item && code == ERRAND_OPERATION_STOPPED);
 
     if (code == ERRAND_PENDING)
         return code;

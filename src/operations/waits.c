@@ -94,8 +94,8 @@ fd_poll(errand_job *job, void *state, errand_payload *out_payload)
 
         if (ready == NULL)
             return errand__operation_no_memory(job, sizeof *ready);
-        ready->events = (uint32_t)waiter->wait.io.result &
-                        (POLLIN | POLLOUT | POLLERR | POLLHUP);
+        ready->events =
+            (uint32_t)waiter->wait.io.result & (POLLIN | POLLOUT | POLLERR | POLLHUP);
         errand__operation_payload(out_payload, &errand_readiness_type, ready,
                                   sizeof *ready);
     }

@@ -174,8 +174,7 @@ opened_to(errand_job *job, copy_state *copy)
         return refused(job, copy, errno, "fstat");
     if (from.st_dev == to.st_dev && from.st_ino == to.st_ino)
         return errand__operation_failed(job, ERRAND_OPERATION_EXISTS,
-                                        "'%s' is the file itself",
-                                        copy->base.shown.text);
+                                        "'%s' is the file itself", copy->base.shown.text);
     if (!S_ISREG(to.st_mode))
         return errand__operation_failed(job, ERRAND_OPERATION_NOT_REGULAR,
                                         "'%s' is no regular file", copy->base.shown.text);

@@ -219,8 +219,8 @@ errand_spec_file_close(errand_spec *out_spec, errand_file *file)
     /* Pairs: file-refs */
     if (atomic_load_explicit(&file->refs, memory_order_acquire) != 1)
         return ERRAND_EBUSY;
-    errand_status status = errand__file_state_create(
-        file, "", sizeof(errand__file_state), 0, &state);
+    errand_status status =
+        errand__file_state_create(file, "", sizeof(errand__file_state), 0, &state);
     if (status != ERRAND_OK)
         return status;
     errand__wait_spec(out_spec, ERRAND_KIND_FILE_CLOSE, &close_job, state);

@@ -91,9 +91,8 @@ begin(errand_job *job, scan_state *scan)
     scan->stream = fd < 0 ? NULL : fdopendir(fd);
     if (scan->stream != NULL)
         return 0;
-    int32_t code =
-        errand__operation_refused(job, errno, "fdopendir", "cannot read directory '%s'",
-                                  scan->base.shown.text);
+    int32_t code = errand__operation_refused(
+        job, errno, "fdopendir", "cannot read directory '%s'", scan->base.shown.text);
     errand__operation_fd_close(&fd);
     return code;
 }

@@ -86,7 +86,8 @@ net_start(net_rig *rig, errand_spec *spec, net_result *result)
     net_clear(result);
     result->then = then;
     result->arg = arg;
-    assert_int_equal(errand_start(rig->lease, spec, result, &result->identity), ERRAND_OK);
+    assert_int_equal(errand_start(rig->lease, spec, result, &result->identity),
+                     ERRAND_OK);
     result->started = true;
 }
 
@@ -121,9 +122,9 @@ net_cancel(net_rig *rig, net_result *result)
 {
     errand_cancel_answer answer;
 
-    assert_int_equal(errand_cancel(rig->runtime, &result->identity,
-                                   ERRAND_REASON_EXPLICIT, &answer),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_cancel(rig->runtime, &result->identity, ERRAND_REASON_EXPLICIT, &answer),
+        ERRAND_OK);
     assert_int_equal(answer, ERRAND_CANCEL_RUNNING);
 }
 
@@ -143,6 +144,7 @@ net_await_running(net_rig *rig, uint64_t count)
 static void
 take(void *arg, errand_completion *completion)
 {
+    net_rig *rig = arg;
     net_result *result = completion->wait;
 
     assert_false(result->done);
@@ -155,7 +157,7 @@ take(void *arg, errand_completion *completion)
              completion->message == NULL ? "" : completion->message);
     result->payload = errand_completion_take(completion);
     if (result->then != NULL)
-        result->then(arg, result);
+        result->then(rig, result);
 }
 
 void
