@@ -70,9 +70,13 @@ net_teardown(void **state)
                      ERRAND_OK);
     assert_true(report.clean);
     errand_executor_abandon(&done->executor);
-    /* The loop's thread may have had the last reference.  The watchdog ends a wait in vain. */
-    while (count_fds() != done->fds || errand_testing_live_bytes() != done->bytes)
+    /* The loop's thread may have had the last reference, and end later. */
+    uint64_t until = errand_deadline_in(3000000000u);
+    while ((count_fds() != done->fds || errand_testing_live_bytes() != done->bytes) &&
+           errand_deadline_in(0) < until)
         sched_yield();
+    assert_int_equal(count_fds(), done->fds);
+    assert_int_equal(errand_testing_live_bytes(), done->bytes);
     free(done);
     return 0;
 }
