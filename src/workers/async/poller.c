@@ -107,13 +107,16 @@ done(errand__poller *poller, errand__poll answer)
 static bool
 take_pending(errand__roster *roster, errand_waker *waker)
 {
-    bool taken;
+    bool taken, told;
 
     acquire(roster);
     taken = errand__list_linked(&waker->pending);
+    told = taken && waker->held && roster->closing;
     if (!waker->held)
         errand__list_unlink(&waker->pending);
     release(roster);
+    if (told)
+        errand__token_set(waker->job.record); /* it may be polled while the owner closes */
     errand_waker_abandon(&waker); /* the port's; a taken one has the list's */
     return taken;
 }

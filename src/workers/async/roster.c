@@ -85,24 +85,20 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
     return errand_waker_hold(waker);
 }
 
-static void
-wake_all(errand__link *head)
-{
-    for (errand__link *link = head->next; link != head; link = link->next) {
-        errand_waker *waker = ERRAND__CONTAINER(link, errand_waker, pending);
-
-        errand__token_set(waker->job.record);
-        errand_waker_wake(waker);
-    }
-}
-
 void
 errand__roster_close(errand__roster *roster)
 {
     acquire(roster);
     roster->closing = true;
-    wake_all(&roster->pending);
-    wake_all(&roster->held);
+    for (errand__link *link = roster->pending.next; link != &roster->pending;
+         link = link->next) {
+        errand_waker *waker = ERRAND__CONTAINER(link, errand_waker, pending);
+
+        errand__token_set(waker->job.record);
+        errand_waker_wake(waker);
+    }
+    for (errand__link *link = roster->held.next; link != &roster->held; link = link->next)
+        errand_waker_wake(ERRAND__CONTAINER(link, errand_waker, pending));
     release(roster);
 }
 

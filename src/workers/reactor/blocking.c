@@ -97,6 +97,23 @@ errand__block_open(errand_io *io)
     return result_of(openat(io->fd, io->path, flags, io->mode));
 }
 
+int32_t
+errand__fifo_check(errand_io *io, int32_t result)
+{
+    int flags = (int)io->flags;
+    struct stat found;
+
+    if ((flags & (O_NONBLOCK | O_PATH)) != 0)
+        return result;
+    if (result == -ENXIO && (flags & O_ACCMODE) == O_WRONLY)
+        return ERRAND__TRY_LATER;
+    if (result < 0 || (flags & O_ACCMODE) != O_RDONLY || fstat(result, &found) != 0 ||
+        !S_ISFIFO(found.st_mode))
+        return result;
+    io->to_fd = result + 1;
+    return open_fifo(io);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------------ */
 
 static bool

@@ -31,6 +31,9 @@ int32_t errand__block_unlink(errand_io *io);
 int32_t errand__block_mkdir(errand_io *io);
 /* A FIFO that nobody opens for writing was opened meanwhile: the descriptor that waits, closed. */
 void errand__fifo_forget(errand_io *io);
+/* The kernel opened a FIFO without waiting for the other side, as io_uring does where it needs not
+ * wait for the path: the result, or LATER. */
+int32_t errand__fifo_check(errand_io *io, int32_t result);
 /* Where the next bytes of a RECV_MANY go, and how many have room there. */
 static inline char *
 errand__ring_tail(const errand_io *io, size_t *out_room)

@@ -23,8 +23,6 @@
 #define CHUNKS_MAX 4096
 #define WAIT_SHIFT 16 /* what a request waits for, in its state */
 enum { MARK_BELL = 1, MARK_RETURNED = 2, MARK_ALARM = 3, MARK_FIRST_FD = 4 };
-#define LATER_LEAST_NS UINT64_C(500000)
-#define LATER_MOST_NS  UINT64_C(20000000)
 
 typedef struct line { /* a descriptor's */
     errand__link requests;
@@ -230,21 +228,6 @@ finish(errand__loop *loop, errand_io *io, int32_t result)
         errand__request_done(loop, io, result);
 }
 
-/* Again after a while, which grows. */
-static void
-put_off(errand__loop *loop, errand_io *io)
-{
-    uint64_t length = (uint64_t)io->to_offset * 2;
-
-    if (length < LATER_LEAST_NS)
-        length = LATER_LEAST_NS;
-    if (length > LATER_MOST_NS)
-        length = LATER_MOST_NS;
-    io->to_offset = (int64_t)length;
-    io->until_ns = errand__clock_now() + length;
-    errand__wheel_insert(&loop->wheel, io);
-}
-
 static void
 attempt(errand__loop *loop, errand_io *io)
 {
@@ -263,7 +246,7 @@ attempt(errand__loop *loop, errand_io *io)
         errand__pipe_guard_leave(&guard);
     request->state &= ~(uintptr_t)ERRAND__IO_POLLING;
     if (result == ERRAND__TRY_LATER) {
-        put_off(loop, io);
+        errand__request_put_off(loop, io);
     } else if (result == ERRAND__TRY_FILER) {
         request->state |= ERRAND__IO_FILER;
         if (!errand__filers_give(&loop->reactor->filers, io))
@@ -298,9 +281,7 @@ epoll_recall(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
 
-    if ((request->state & ERRAND__IO_TIMED) != 0) {
-        errand__wheel_remove(&loop->wheel, io);
-    } else if ((request->state & ERRAND__IO_FILER) != 0) {
+    if ((request->state & ERRAND__IO_FILER) != 0) {
         if (!errand__filers_take_back(&loop->reactor->filers, io))
             return; /* it ends when its call does */
     } else if ((request->state & ERRAND__IO_LISTED) != 0) {
@@ -362,7 +343,7 @@ take_returned(errand__loop *loop)
             errand__fifo_forget(io);
             errand__request_finish_later(loop, io, -ECANCELED);
         } else {
-            put_off(loop, io);
+            errand__request_put_off(loop, io);
         }
         link = next;
     }
@@ -452,7 +433,7 @@ epoll_descriptor(errand__loop *loop)
 }
 
 static void
-epoll_alarm(errand__loop *loop, uint64_t at_ns)
+epoll_rest(errand__loop *loop, uint64_t at_ns)
 {
     epoll *self = loop->state;
     struct itimerspec when = {.it_value = {0, 0}};
@@ -469,6 +450,12 @@ epoll_alarm(errand__loop *loop, uint64_t at_ns)
     loop->alarm_ns = at_ns;
 }
 
+static void
+epoll_rouse(errand__loop *loop)
+{
+    (void)loop;
+}
+
 const errand__backend errand__epoll_backend = {
     .name = "epoll",
     .init = epoll_init,
@@ -478,5 +465,6 @@ const errand__backend errand__epoll_backend = {
     .turn = epoll_turn,
     .wanted = epoll_wanted,
     .descriptor = epoll_descriptor,
-    .alarm = epoll_alarm,
+    .rest = epoll_rest,
+    .rouse = epoll_rouse,
 };

@@ -112,6 +112,8 @@ go_round(errand__loop *loop)
     if (loop->resting) {
         loop->resting = false;
         errand__port_rouse(loop->port);
+        if (loop->ready)
+            loop->backend->rouse(loop);
     }
     for (int rounds = 0; rounds < ROUNDS_AT_ONCE; rounds++) {
         errand__loop_round(loop, 0);
@@ -147,9 +149,9 @@ local_rest(errand_lease *lease)
     errand__loop *loop = mine->loop;
 
     if (loop->ready)
-        loop->backend->alarm(loop, errand__wheel_next(&loop->wheel));
-    loop->resting = errand__port_rest(loop->port);
-    return loop->resting && !errand__loop_busy(loop);
+        loop->backend->rest(loop, errand__wheel_next(&loop->wheel));
+    loop->resting = true;
+    return errand__port_rest(loop->port) && !errand__loop_busy(loop);
 }
 
 static void

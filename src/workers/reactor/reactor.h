@@ -54,6 +54,8 @@ void errand__request_done(errand__loop *loop, errand_io *io, int32_t result);
 void errand__request_item(errand__loop *loop, errand_io *io, int32_t result);
 void errand__request_recall(errand__loop *loop, errand_io *io);
 void errand__request_recall_all(errand__poller *poller, errand_waker *waker);
+/* Nothing announces when it may be tried again: the back end starts it after a while. */
+void errand__request_put_off(errand__loop *loop, errand_io *io);
 /* The back end's way to say "later, in this round's end". */
 void errand__request_finish_later(errand__loop *loop, errand_io *io, int32_t result);
 
@@ -88,9 +90,11 @@ typedef struct errand__backend {
     void (*turn)(errand__loop *loop, uint64_t timeout_ns);
     /* Is a turn without waiting needed now? */
     bool (*wanted)(errand__loop *loop);
+    /* For whoever waits elsewhere: what becomes readable between rest and rouse, when there is
+     * something to do, or at that time (UINT64_MAX = none).  -1: it cannot be made. */
     int (*descriptor)(errand__loop *loop);
-    /* For whoever waits on the descriptor: make it readable at that time; UINT64_MAX = never. */
-    void (*alarm)(errand__loop *loop, uint64_t at_ns);
+    void (*rest)(errand__loop *loop, uint64_t at_ns);
+    void (*rouse)(errand__loop *loop);
 } errand__backend;
 extern const errand__backend errand__uring_backend, errand__epoll_backend;
 /* 0, or the errno with which the kernel refuses io_uring, asked once. */
@@ -253,6 +257,7 @@ void errand__reactor_destroy(errand_executor *executor);
 /* thread.c */
 errand_status errand__loop_thread_start(errand__loop *loop);
 void errand__loop_thread_stop(errand__loop *loop);
+int errand__bell_create(void); /* an eventfd; -1 and errno */
 bool errand__loop_is_own(const errand__loop *loop);
 /* The pipe's signal (SIGPIPE) is kept from the calling thread between the two. */
 typedef struct errand__pipe_guard {

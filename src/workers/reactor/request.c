@@ -12,7 +12,11 @@
  *
  * All of it happens on the loop's thread: nothing here is shared. */
 #include <errno.h>
-#include "workers/reactor/reactor.h"
+#include "workers/reactor/calls.h"
+
+/* How long a try that nothing announces is put off: twice as long each time. */
+#define LATER_LEAST_NS UINT64_C(500000)
+#define LATER_MOST_NS  UINT64_C(20000000)
 
 /* The loop that carries this job's requests; NULL: the call is not inside its own poll. */
 static errand__loop *
@@ -115,8 +119,10 @@ errand__request_recall(errand__loop *loop, errand_io *io)
     request->state |= ERRAND__IO_ASKED;
     if ((request->state & ERRAND__IO_FINISHED) != 0)
         return; /* too late: its result is here */
-    if ((request->state & ERRAND__IO_TIMED) != 0 && errand__kinds[io->kind].of_loop) {
+    if ((request->state & ERRAND__IO_TIMED) != 0) {
         errand__wheel_remove(&loop->wheel, io);
+        if (io->kind == ERRAND_IO_OPEN)
+            errand__fifo_forget(io);
         errand__request_finish_later(loop, io, -ECANCELED);
     } else if ((request->state & ERRAND__IO_FULL) != 0) {
         request->state &= ~(uintptr_t)ERRAND__IO_FULL;
@@ -186,6 +192,20 @@ errand__request_finish_later(errand__loop *loop, errand_io *io, int32_t result)
     io->result = result;
     errand__request_of(io)->state |= ERRAND__IO_LISTED | ERRAND__IO_FINISHED;
     errand__list_append(&loop->finished, &errand__request_of(io)->link);
+}
+
+void
+errand__request_put_off(errand__loop *loop, errand_io *io)
+{
+    uint64_t length = (uint64_t)io->to_offset * 2;
+
+    if (length < LATER_LEAST_NS)
+        length = LATER_LEAST_NS;
+    if (length > LATER_MOST_NS)
+        length = LATER_MOST_NS;
+    io->to_offset = (int64_t)length;
+    io->until_ns = errand__clock_now() + length;
+    errand__wheel_insert(&loop->wheel, io);
 }
 
 void

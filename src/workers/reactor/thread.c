@@ -93,8 +93,8 @@ run_thread(void *arg)
 }
 
 /* Clear of the standard descriptors (O62). */
-static int
-bell_create(void)
+int
+errand__bell_create(void)
 {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), higher;
 
@@ -108,7 +108,7 @@ bell_create(void)
 errand_status
 errand__loop_thread_start(errand__loop *loop)
 {
-    loop->port->fd = bell_create();
+    loop->port->fd = errand__bell_create();
     if (loop->port->fd < 0)
         return ERRAND_ESYSTEM;
     if (errand__thread_create(&loop->thread, NULL, run_thread, loop) != 0)

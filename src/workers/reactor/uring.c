@@ -9,6 +9,8 @@
  *   take for now (EAGAIN, EBUSY) waits in the loop's list.
  * - The completion queue may overflow: the kernel keeps what finds no place and says so in a flag,
  *   upon which a turn asks for it.
+ * - A ring's own descriptor does not tell of work that is put off (DEFER_TASKRUN), an event
+ *   descriptor that is registered with it does.  It is silenced while the thread looks itself.
  * - A request is asked back by its user data.  Gone, too late and not found are all followed by
  *   the request's own completion, which came before or will come, so nothing is made of the
  *   answer.
@@ -19,6 +21,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "workers/reactor/calls.h"
 #include "workers/reactor/entries.h"
 
 enum { TAG_REQUEST = 0, TAG_NOBODY = 1, TAG_BELL = 2, TAG_ALARM = 3, TAGS = 7 };
@@ -27,6 +30,7 @@ enum { TAG_REQUEST = 0, TAG_NOBODY = 1, TAG_BELL = 2, TAG_ALARM = 3, TAGS = 7 };
 typedef struct uring {
     struct io_uring ring;
     int bell;
+    int signal; /* see uring_descriptor; -1 = nobody asked */
     bool bell_polled, deferred;
     uint32_t pipers; /* requests under way that may raise SIGPIPE */
     struct __kernel_timespec alarm;
@@ -108,6 +112,7 @@ uring_init(errand__loop *loop, int bell)
         workers[0] = workers[1] = 4 * errand__cpus_allowed();
     (void)io_uring_register_iowq_max_workers(&self->ring, workers);
     self->bell = bell;
+    self->signal = -1;
     loop->state = self;
     return 0;
 }
@@ -118,6 +123,8 @@ uring_fini(errand__loop *loop)
     uring *self = loop->state;
 
     io_uring_queue_exit(&self->ring);
+    if (self->signal >= 0)
+        close(self->signal);
     errand__mem_free(NULL, self, sizeof *self);
     loop->state = NULL;
 }
@@ -195,10 +202,24 @@ may_pipe(const errand_io *io)
 }
 
 static void
+open_waits(errand__loop *loop, errand_io *io, int32_t result)
+{
+    if (result != ERRAND__TRY_LATER)
+        errand__request_finish_later(loop, io, result);
+    else
+        errand__request_put_off(loop, io);
+}
+
+static void
 uring_start(errand__loop *loop, errand_io *io)
 {
     uring *self = loop->state;
 
+    if (io->kind == ERRAND_IO_OPEN &&
+        io->to_fd > 0) { /* a FIFO that waits for its writer */
+        open_waits(loop, io, errand__block_open(io));
+        return;
+    }
     if (may_pipe(io))
         self->pipers++;
     hand_in(loop, io);
@@ -312,6 +333,15 @@ complete(errand__loop *loop, errand_io *io, int32_t result)
         return;
     if (may_pipe(io))
         ((uring *)loop->state)->pipers--;
+    if (io->kind == ERRAND_IO_OPEN &&
+        (result = errand__fifo_check(io, result)) == ERRAND__TRY_LATER) {
+        if ((request->state & ERRAND__IO_ASKED) == 0) {
+            errand__request_put_off(loop, io);
+            return;
+        }
+        errand__fifo_forget(io);
+        result = -ECANCELED;
+    }
     if (errand__kinds[io->kind].many)
         errand__request_item(loop, io, result);
     else
@@ -417,11 +447,20 @@ uring_descriptor(errand__loop *loop)
 {
     uring *self = loop->state;
 
-    return self->ring.ring_fd;
+    if (self->signal >= 0)
+        return self->signal;
+    self->signal = errand__bell_create();
+    if (self->signal >= 0 && io_uring_register_eventfd(&self->ring, self->signal) != 0) {
+        close(self->signal);
+        self->signal = -1;
+    }
+    if (self->signal >= 0)
+        (void)io_uring_cq_eventfd_toggle(&self->ring, false);
+    return self->signal;
 }
 
 static void
-uring_alarm(errand__loop *loop, uint64_t at_ns)
+set_alarm(errand__loop *loop, uint64_t at_ns)
 {
     uring *self = loop->state;
     struct io_uring_sqe *entry;
@@ -442,6 +481,29 @@ uring_alarm(errand__loop *loop, uint64_t at_ns)
     (void)enter(loop, NULL);
 }
 
+static void
+uring_rest(errand__loop *loop, uint64_t at_ns)
+{
+    uring *self = loop->state;
+    uint64_t count;
+
+    set_alarm(loop, at_ns);
+    if (self->signal < 0)
+        return;
+    ssize_t got = read(self->signal, &count, sizeof count); /* of the last time */
+    (void)got;
+    (void)io_uring_cq_eventfd_toggle(&self->ring, true);
+}
+
+static void
+uring_rouse(errand__loop *loop)
+{
+    uring *self = loop->state;
+
+    if (self->signal >= 0)
+        (void)io_uring_cq_eventfd_toggle(&self->ring, false);
+}
+
 const errand__backend errand__uring_backend = {
     .name = "io_uring",
     .init = uring_init,
@@ -451,5 +513,6 @@ const errand__backend errand__uring_backend = {
     .turn = uring_turn,
     .wanted = uring_wanted,
     .descriptor = uring_descriptor,
-    .alarm = uring_alarm,
+    .rest = uring_rest,
+    .rouse = uring_rouse,
 };
