@@ -41,8 +41,8 @@ enum {
 };
 /* errand_spec_open: mode 0 = 0666; less the umask.   Gives: errand_file_type.
  * Errors: ENOMEM · EINVAL (neither READ nor WRITE; CREATE without WRITE). */
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_open(
-    errand_spec *out_spec, const char *path, uint32_t flags, uint32_t mode);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_open(errand_spec *out_spec, const char *path, uint32_t flags, uint32_t mode);
 /* errand_file_adopt: a descriptor of the host's becomes a file.
  * errand_file_hold, errand_file_abandon: one reference more, or less.  NULL-safe.
  * errand_file_fd: the descriptor, which stays the file's; -1 once it is closed.
@@ -89,8 +89,8 @@ errand_spec_file_close(errand_spec *out_spec, errand_file *file);
  * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_stat(errand_spec *out_spec, const char *path, bool follow);
-ERRAND_API ERRAND_MUST_USE errand_status errand_spec_rename(
-    errand_spec *out_spec, const char *from, const char *to, bool replace);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_rename(errand_spec *out_spec, const char *from, const char *to, bool replace);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_unlink(errand_spec *out_spec, const char *path, bool directory);
 ERRAND_API ERRAND_MUST_USE errand_status

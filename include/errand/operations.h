@@ -48,7 +48,7 @@ enum {
     ERRAND_KIND_DATAGRAM = 0x0E000018,
     ERRAND_KIND_RECEIVE_PACKET = 0x0E000019,
     ERRAND_KIND_SEND_PACKET = 0x0E00001A,
-    ERRAND_KIND_NEXT = 0x0E000020, /* errand/source.h */
+    ERRAND_KIND_NEXT = 0x0E000020,  /* errand/source.h */
     ERRAND_KIND_TIMER = 0x0E000021, /* errand/waits.h */
     ERRAND_KIND_WAIT_FD = 0x0E000022,
     /* errand/files.h */
@@ -62,7 +62,11 @@ enum {
     ERRAND_KIND_UNLINK = 0x0E000037,
     ERRAND_KIND_MKDIR = 0x0E000038,
     ERRAND_KIND_SCAN = 0x0E000039,
-    ERRAND_KIND_COPY = 0x0E00003A
+    ERRAND_KIND_COPY = 0x0E00003A,
+    /* errand/process.h */
+    ERRAND_KIND_SPAWN = 0x0E000040,
+    ERRAND_KIND_PROCESS_WAIT = 0x0E000041,
+    ERRAND_KIND_PROCESS_WRITE = 0x0E000042
 };
 
 /* job_code of a completion that failed with ERRAND_CODE_JOB: X(name, number, sentence).

@@ -25,14 +25,16 @@
 
 enum { PATH_ROOM = 4096 };
 
-typedef struct ends { /* descriptors that are needed until the start */
-    int in, out[2], err[2], cwd;
+typedef struct ends {                  /* descriptors that are needed until the start */
+    int in, feed, out[2], err[2], cwd; /* feed: our end of in */
 } ends;
 
 static int32_t find(errand_job *job, const errand__child_plan *plan, char *room,
                     const char **out_file);
 static int32_t open_ends(errand_job *job, errand__stop *stop,
                          const errand__child_plan *plan, ends *made);
+static bool pipe_for(int *out_child, int *out_ours, bool feeds);
+static bool output_for(bool unwanted, int made[2]);
 static int32_t open_input(errand_job *job, errand__stop *stop,
                           const errand__child_plan *plan, int *out_fd);
 static int32_t start(errand_job *job, const errand__child_plan *plan, const char *file,
@@ -50,8 +52,8 @@ errand__child_start(errand_job *job, errand__stop *stop, const errand__child_pla
 {
     char room[PATH_ROOM];
     const char *file = NULL;
-    ends made = {-1, {-1, -1}, {-1, -1}, -1};
-    errand__child child = {0, -1, -1, -1};
+    ends made = {-1, -1, {-1, -1}, {-1, -1}, -1};
+    errand__child child = {0, -1, -1, -1, -1};
 
     int32_t code = find(job, plan, room, &file);
     if (code == 0)
@@ -61,10 +63,11 @@ errand__child_start(errand_job *job, errand__stop *stop, const errand__child_pla
     if (code == 0) {
         child.out = made.out[0];
         child.err = made.err[0];
-        made.out[0] = made.err[0] = -1;
+        child.in = made.feed;
+        made.out[0] = made.err[0] = made.feed = -1;
         *out_child = child;
     }
-    int *const all[] = {&made.in,     &made.out[0], &made.out[1],
+    int *const all[] = {&made.in,     &made.feed,   &made.out[0], &made.out[1],
                         &made.err[0], &made.err[1], &made.cwd};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         errand__operation_fd_close(all[i]);
@@ -102,6 +105,7 @@ errand__child_reap(errand__child *child, int32_t *out_status, int32_t *out_signa
     errand__operation_fd_close(&child->pidfd);
     errand__operation_fd_close(&child->out);
     errand__operation_fd_close(&child->err);
+    errand__operation_fd_close(&child->in);
     child->pid = 0;
     return reaped;
 }
@@ -152,20 +156,39 @@ open_ends(errand_job *job, errand__stop *stop, const errand__child_plan *plan, e
                                              "cannot enter directory '%s'",
                                              errand__operation_show(plan->cwd).text);
     }
-    int32_t code = open_input(job, stop, plan, &made->in);
+    int32_t code = plan->pipe_in ? 0 : open_input(job, stop, plan, &made->in);
     if (code != 0)
         return code;
-    if (!errand__operation_fd_pipe(made->out) || !errand__operation_fd_pipe(made->err))
+    if ((plan->pipe_in && !pipe_for(&made->in, &made->feed, true)) ||
+        !output_for(plan->no_out, made->out) ||
+        (!plan->together && !output_for(plan->no_err, made->err)))
         return errand__operation_refused(job, errno, "pipe2",
                                          "cannot make pipes for '%s'",
                                          errand__operation_show(plan->argv[0]).text);
-    /* Only our ends: the command's are descriptions of their own and stay as it expects. */
-    if (fcntl(made->out[0], F_SETFL, O_NONBLOCK) != 0 ||
-        fcntl(made->err[0], F_SETFL, O_NONBLOCK) != 0)
-        return errand__operation_refused(job, errno, "fcntl",
-                                         "cannot make pipes for '%s'",
-                                         errand__operation_show(plan->argv[0]).text);
     return 0;
+}
+
+/* A pipe whose one end is the child's; ours does not block.  Only ours: the child's is a
+ * description of its own and stays as it expects. */
+static bool
+pipe_for(int *out_child, int *out_ours, bool feeds)
+{
+    int both[2];
+
+    if (!errand__operation_fd_pipe(both))
+        return false;
+    *out_child = both[feeds ? 0 : 1];
+    *out_ours = both[feeds ? 1 : 0];
+    return fcntl(*out_ours, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static bool
+output_for(bool unwanted, int made[2])
+{
+    if (!unwanted)
+        return pipe_for(&made[1], &made[0], false);
+    made[1] = errand__operation_fd_open("/dev/null", O_WRONLY, 0);
+    return made[1] >= 0;
 }
 
 static int32_t
@@ -266,7 +289,8 @@ static int
 describe(const ends *made, posix_spawn_file_actions_t *actions,
          posix_spawnattr_t *attributes)
 {
-    const int standard[] = {made->in, made->out[1], made->err[1]};
+    const int standard[] = {made->in, made->out[1],
+                            made->err[1] >= 0 ? made->err[1] : made->out[1]};
     sigset_t none, all;
     int error = 0;
 

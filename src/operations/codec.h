@@ -36,9 +36,10 @@ typedef struct errand__codec_row {
     uint64_t (*digest)(const void *data, size_t size);
     const errand_payload_codec *codec;
 } errand__codec_row;
-extern const errand__codec_row errand__signal_rows[]; /* signal.c */
-extern const errand__codec_row errand__waits_rows[];  /* waits.c */
-extern const errand__codec_row errand__files_rows[];  /* files/file.c */
+extern const errand__codec_row errand__process_rows[]; /* process.c */
+extern const errand__codec_row errand__signal_rows[];  /* signal.c */
+extern const errand__codec_row errand__waits_rows[];   /* waits.c */
+extern const errand__codec_row errand__files_rows[];   /* files/file.c */
 extern const errand__codec_row *const errand__codec_table[];
 extern const size_t errand__codec_tables;
 extern const errand__codec_row errand__net_rows[]; /* net/payload.c */

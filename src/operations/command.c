@@ -51,10 +51,6 @@ typedef struct watch { /* one running command */
     uint64_t drain_at; /* exited: the longest that outputs are read */
 } watch;
 
-static size_t list_size(const char *const *texts, size_t *out_count);
-static char **list_copy(errand__operation_cursor *table, errand__operation_cursor *text,
-                        const char *const *texts);
-static const char *search_path_of(char *const *env);
 static int32_t command_run(errand_job *job, void *state, errand_payload *out_payload);
 static void command_drop(void *state);
 static void supervise(watch *run);
@@ -91,7 +87,8 @@ errand_spec_command(errand_spec *out_spec, const errand_command_config *config)
     const char *const *env =
         config->env != NULL ? config->env : (const char *const *)(void *)environ;
     size_t arguments, variables;
-    size_t text = list_size(config->argv, &arguments) + list_size(env, &variables);
+    size_t text = errand__child_list_size(config->argv, &arguments) +
+                  errand__child_list_size(env, &variables);
     text += config->cwd == NULL ? 0 : strlen(config->cwd) + 1;
     size_t table = (arguments + variables + 2) * sizeof(char *);
     if (config->input_size > PTRDIFF_MAX / 2)
@@ -106,12 +103,12 @@ errand_spec_command(errand_spec *out_spec, const errand_command_config *config)
         return ERRAND_ENOMEM;
     }
     errand__operation_cursor tables = {(char *)(state + 1)}, texts = {tables.at + table};
-    state->plan.argv = list_copy(&tables, &texts, config->argv);
-    state->plan.env = list_copy(&tables, &texts, env);
+    state->plan.argv = errand__child_list_copy(&tables, &texts, config->argv);
+    state->plan.env = errand__child_list_copy(&tables, &texts, env);
     if (config->cwd != NULL)
         state->plan.cwd =
             errand__operation_copy(&texts, config->cwd, strlen(config->cwd) + 1);
-    state->plan.search_path = search_path_of(state->plan.env);
+    state->plan.search_path = errand__child_search_path(state->plan.env);
     state->plan.input = errand__operation_copy(&texts, config->input, config->input_size);
     state->plan.input_size = config->input_size;
     state->shown = errand__operation_show(config->argv[0]);
@@ -123,8 +120,8 @@ errand_spec_command(errand_spec *out_spec, const errand_command_config *config)
     return ERRAND_OK;
 }
 
-static size_t
-list_size(const char *const *texts, size_t *out_count)
+size_t
+errand__child_list_size(const char *const *texts, size_t *out_count)
 {
     size_t size = 0, count = 0;
 
@@ -134,9 +131,9 @@ list_size(const char *const *texts, size_t *out_count)
     return size;
 }
 
-static char **
-list_copy(errand__operation_cursor *table, errand__operation_cursor *text,
-          const char *const *texts)
+char **
+errand__child_list_copy(errand__operation_cursor *table, errand__operation_cursor *text,
+                        const char *const *texts)
 {
     char **copies = (char **)(void *)table->at;
     size_t count = 0;
@@ -149,8 +146,8 @@ list_copy(errand__operation_cursor *table, errand__operation_cursor *text,
     return copies;
 }
 
-static const char *
-search_path_of(char *const *env)
+const char *
+errand__child_search_path(char *const *env)
 {
     for (; *env != NULL; env++)
         if (strncmp(*env, "PATH=", 5) == 0)

@@ -182,12 +182,16 @@ typedef struct errand__child_plan {
     const char *search_path; /* PATH's value or NULL */
     const void *input;
     size_t input_size;
+    /* Streamed: stdin is a pipe, if pipe_in; else as above.  Outputs that are not wanted go to
+     * /dev/null. */
+    bool pipe_in, no_out, no_err, together;
 } errand__child_plan;
 typedef struct errand__child {
-    int32_t pid;         /* also its group; 0 = none */
-    int pidfd, out, err; /* -1 = none */
+    int32_t pid;             /* also its group; 0 = none */
+    int pidfd, out, err, in; /* -1 = none; in: non-blocking, too */
 } errand__child;
-/* Starts it; answers 0, or fails the job and answers the body's code.  asked stops it early. */
+/* Starts it; answers 0, or fails the job and answers the body's code.  stop, asked, stops it early;
+ * it may be NULL where there is no input. */
 int32_t errand__child_start(errand_job *job, errand__stop *stop,
                             const errand__child_plan *plan, errand__child *out_child);
 /* Has it ended?  Or was it reaped by somebody else.  For kernels without pidfd_open, where
@@ -195,6 +199,11 @@ int32_t errand__child_start(errand_job *job, errand__stop *stop,
 bool errand__child_ended(const errand__child *child);
 /* A signal to its whole group; nothing once somebody else has reaped it. */
 void errand__child_signal(const errand__child *child, int signal_number);
+/* Copies of a config's lists: their sizes, and the copying (command.c). */
+size_t errand__child_list_size(const char *const *texts, size_t *out_count);
+char **errand__child_list_copy(errand__operation_cursor *table,
+                               errand__operation_cursor *text, const char *const *texts);
+const char *errand__child_search_path(char *const *env);
 /* Reaps it (it has ended, or will: waits), closes everything.  False: somebody else did. */
 bool errand__child_reap(errand__child *child, int32_t *out_status, int32_t *out_signal);
 

@@ -73,8 +73,8 @@ a_file_is_written_read_and_looked_at(void **state)
     net_rig *rig = *state;
     net_result result = {.started = false};
     errand_spec spec;
-    errand_file *file = open_file(
-        rig, "a", ERRAND_OPEN_READ | ERRAND_OPEN_WRITE | ERRAND_OPEN_CREATE);
+    errand_file *file =
+        open_file(rig, "a", ERRAND_OPEN_READ | ERRAND_OPEN_WRITE | ERRAND_OPEN_CREATE);
 
     assert_int_equal(errand_spec_write_at(&spec, file, "hello world", 11, 0), ERRAND_OK);
     net_run(rig, &spec, &result);
@@ -126,11 +126,11 @@ a_missing_file_and_one_that_exists_have_their_codes(void **state)
     assert_int_equal(result.sys_errno, ENOENT);
     net_assert_failed(&result, ERRAND_OPERATION_NOT_FOUND);
     put("there", "x", 1);
-    assert_int_equal(errand_spec_open(&spec, path_of("there"),
-                                      ERRAND_OPEN_WRITE | ERRAND_OPEN_CREATE |
-                                          ERRAND_OPEN_EXCLUSIVE,
-                                      0),
-                     ERRAND_OK);
+    assert_int_equal(
+        errand_spec_open(&spec, path_of("there"),
+                         ERRAND_OPEN_WRITE | ERRAND_OPEN_CREATE | ERRAND_OPEN_EXCLUSIVE,
+                         0),
+        ERRAND_OK);
     net_run(rig, &spec, &result);
     net_assert_failed(&result, ERRAND_OPERATION_EXISTS);
     assert_int_equal(errand_spec_open(&spec, "x", 0, 0), ERRAND_EINVAL);
@@ -309,12 +309,14 @@ a_foreign_descriptor_is_waited_for_and_left_alone(void **state)
     errand_spec spec;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    assert_int_equal(errand_spec_wait_fd(&spec, ends[1], ERRAND_WAIT_WRITABLE), ERRAND_OK);
+    assert_int_equal(errand_spec_wait_fd(&spec, ends[1], ERRAND_WAIT_WRITABLE),
+                     ERRAND_OK);
     net_run(rig, &spec, &result);
     assert_int_equal(((const errand_readiness *)result.payload.data)->events,
                      ERRAND_WAIT_WRITABLE);
     net_clear(&result);
-    assert_int_equal(errand_spec_wait_fd(&spec, ends[0], ERRAND_WAIT_READABLE), ERRAND_OK);
+    assert_int_equal(errand_spec_wait_fd(&spec, ends[0], ERRAND_WAIT_READABLE),
+                     ERRAND_OK);
     net_start(rig, &spec, &result);
     net_await_running(rig, 1);
     assert_false(result.done);
@@ -326,7 +328,8 @@ a_foreign_descriptor_is_waited_for_and_left_alone(void **state)
     net_clear(&result);
     assert_int_equal(read(ends[0], &byte, 1), 1);
     close(ends[1]);
-    assert_int_equal(errand_spec_wait_fd(&spec, ends[0], ERRAND_WAIT_READABLE), ERRAND_OK);
+    assert_int_equal(errand_spec_wait_fd(&spec, ends[0], ERRAND_WAIT_READABLE),
+                     ERRAND_OK);
     net_run(rig, &spec, &result);
     assert_true((((const errand_readiness *)result.payload.data)->events &
                  ERRAND_WAIT_HANGUP) != 0);

@@ -138,9 +138,9 @@ a_cancelled_item_is_the_next_ones(void **state)
         if (i % 2 == 0 && expected == 'a' + i) /* none is left over */
             net_await_running(rig, 1);
         peers[i] = connect_as(&at, (char)('a' + i));
-        assert_int_equal(errand_cancel(rig->runtime, &item.identity,
-                                       ERRAND_REASON_EXPLICIT, &answer),
-                         ERRAND_OK);
+        assert_int_equal(
+            errand_cancel(rig->runtime, &item.identity, ERRAND_REASON_EXPLICIT, &answer),
+            ERRAND_OK);
         net_await(rig, &item);
         if (item.outcome == ERRAND_COMPLETED)
             assert_is(rig, &item, expected++);
