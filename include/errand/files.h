@@ -26,6 +26,7 @@
 #include "errand/operations.h"
 ERRAND_BEGIN
 
+/* An open file.   Thread: [any]. */
 typedef struct errand_file errand_file;
 ERRAND_API extern const errand_payload_type errand_file_type; /* data: the file */
 ERRAND_API uint64_t errand_file_digest(const void *data, size_t size);
@@ -76,7 +77,8 @@ errand_spec_file_close(errand_spec *out_spec, errand_file *file);
 
 /* errand_spec_stat: follow = of what a symbolic link points to.  Gives:
  *   errand_file_stat_type.
- * errand_spec_rename: replace = also over something that is there, else EXISTS.
+ * errand_spec_rename: replace = also over something that is there, else that is a
+ *   failure.
  * errand_spec_unlink: a file, or with directory an empty folder.
  * errand_spec_mkdir: mode 0 = 0777; less the umask.
  * errand_spec_scan: as errand_spec_list_dir gives it (errand_dir_list_type); it is opened

@@ -22,6 +22,7 @@
 #include "errand/source.h"
 ERRAND_BEGIN
 
+/* A child process.   Thread: [any]. */
 typedef struct errand_process errand_process;
 ERRAND_API extern const errand_payload_type errand_process_type; /* data: the process */
 ERRAND_API uint64_t errand_process_digest(const void *data, size_t size);
@@ -40,10 +41,9 @@ typedef struct errand_process_config {
     const char *cwd;         /* NULL = the process's */
     uint64_t term_ns;        /* between SIGTERM and SIGKILL; 0 = 200 ms */
 } errand_process_config;
-/* errand_spec_spawn: start it; completes when it runs.  Fails as NOT_FOUND, PERMISSION,
- * EXEC, LIMIT.  Needs no reactor.
+/* errand_spec_spawn: start it; completes when it runs.  Needs no reactor.
  * Thread: [any].   Gives: errand_process_type.
- * Errors: ENOMEM · EINVAL (ERRORS with TOGETHER, too). */
+ * Errors: ENOMEM · EINVAL (stderr both piped and together, too). */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_spawn(errand_spec *out_spec, const errand_process_config *config);
 

@@ -37,7 +37,7 @@ typedef struct errand_source_config {
 
 /* errand_source_accept: items are streams.
  * errand_source_receive: items are errand_file_bytes, of what is there.
- * errand_source_signals: items are errand_signal.  The signals are blocked in the calling
+ * errand_source_signals: items are errand_caught_signal.  The signals are blocked in the calling
  *   thread and stay so; a host blocks them in all threads that it makes (the library's
  *   block all).  Each is told once: two sources of one signal share it.
  * config NULL = all defaults.
@@ -53,14 +53,14 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_source_signals(
     errand_source **out_source);
 
 /* In the digest: number and code, not who sent it. */
-typedef struct errand_signal {
+typedef struct errand_caught_signal {
     int32_t number, code; /* code: SI_USER ... */
     int32_t pid;          /* who sent it, where the system says */
     uint32_t uid;
     int32_t status; /* SIGCHLD: exit status or signal */
-} errand_signal;
-ERRAND_API extern const errand_payload_type errand_signal_type;
-ERRAND_API uint64_t errand_signal_digest(const void *data, size_t size);
+} errand_caught_signal;
+ERRAND_API extern const errand_payload_type errand_caught_signal_type;
+ERRAND_API uint64_t errand_caught_signal_digest(const void *data, size_t size);
 
 /* errand_source_next: the next item, as an operation.   Class: interruptible, async.
  *   Errors: ENOMEM · EINVAL · EBUSY (one is out). */

@@ -21,7 +21,7 @@ static int signals_fd(void *thing);
 static void let_signals(void *thing);
 static void drop_signal(void *data, size_t size);
 
-const errand_payload_type errand_signal_type = {"signal", drop_signal};
+const errand_payload_type errand_caught_signal_type = {"signal", drop_signal};
 static const errand__source_type signals_type = {
     .name = "signal",
     .take = take_signal,
@@ -74,7 +74,7 @@ take_signal(errand_job *job, void *thing, size_t chunk_max, errand_payload *out_
     if (count != (ssize_t)sizeof told)
         return errand__operation_refused(job, count < 0 ? errno : EIO, "read",
                                          "no signal was read");
-    errand_signal *signal = errand__operation_block_alloc(sizeof *signal);
+    errand_caught_signal *signal = errand__operation_block_alloc(sizeof *signal);
     if (signal == NULL)
         return errand__operation_no_memory(job, sizeof *signal);
     signal->number = (int32_t)told.ssi_signo;
@@ -82,7 +82,8 @@ take_signal(errand_job *job, void *thing, size_t chunk_max, errand_payload *out_
     signal->pid = (int32_t)told.ssi_pid;
     signal->uid = told.ssi_uid;
     signal->status = told.ssi_status;
-    errand__operation_payload(out_item, &errand_signal_type, signal, sizeof *signal);
+    errand__operation_payload(out_item, &errand_caught_signal_type, signal,
+                              sizeof *signal);
     return 0;
 }
 
@@ -111,9 +112,9 @@ drop_signal(void *data, size_t size)
 /* ---- digest and codec ------------------------------------------------------------------------ */
 
 uint64_t
-errand_signal_digest(const void *data, size_t size)
+errand_caught_signal_digest(const void *data, size_t size)
 {
-    const errand_signal *signal = data;
+    const errand_caught_signal *signal = data;
     errand__digest mix;
 
     (void)size;
@@ -126,7 +127,7 @@ errand_signal_digest(const void *data, size_t size)
 static bool
 encode_signal(const void *data, size_t size, errand_sink *sink)
 {
-    const errand_signal *signal = data;
+    const errand_caught_signal *signal = data;
 
     (void)size;
     errand_sink_word(sink, (uint64_t)(int64_t)signal->number);
@@ -141,7 +142,8 @@ static errand_status
 decode_signal(const void *bytes, size_t size, errand_payload *out_payload)
 {
     errand__codec_reader in = {bytes, size, true};
-    errand_signal read = {.number = (int32_t)(int64_t)errand__codec_read_word(&in)};
+    errand_caught_signal read = {.number =
+                                     (int32_t)(int64_t)errand__codec_read_word(&in)};
 
     read.code = (int32_t)(int64_t)errand__codec_read_word(&in);
     read.pid = (int32_t)(int64_t)errand__codec_read_word(&in);
@@ -149,17 +151,18 @@ decode_signal(const void *bytes, size_t size, errand_payload *out_payload)
     read.status = (int32_t)(int64_t)errand__codec_read_word(&in);
     if (!in.good || in.left != 0)
         return ERRAND_EDECODE;
-    errand_signal *signal = errand__operation_block_alloc(sizeof *signal);
+    errand_caught_signal *signal = errand__operation_block_alloc(sizeof *signal);
     if (signal == NULL)
         return ERRAND_ENOMEM;
     *signal = read;
-    errand__operation_payload(out_payload, &errand_signal_type, signal, sizeof *signal);
+    errand__operation_payload(out_payload, &errand_caught_signal_type, signal,
+                              sizeof *signal);
     return ERRAND_OK;
 }
 
 static const errand_payload_codec signal_codec = {sizeof signal_codec, encode_signal,
                                                   decode_signal};
 const errand__codec_row errand__signal_rows[] = {
-    {&errand_signal_type, errand_signal_digest, &signal_codec},
+    {&errand_caught_signal_type, errand_caught_signal_digest, &signal_codec},
     {NULL, NULL, NULL},
 };

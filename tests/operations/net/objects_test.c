@@ -258,6 +258,7 @@ a_close_ends_what_is_out_and_the_peer_sees_it(void **state)
     net_await(rig, &closed);
     net_assert_nothing(&closed);
     assert_int_equal(errand_stream_fd(stream), -1);
+    assert_int_equal(errand_stream_set(stream, ERRAND_STREAM_NODELAY, 1), ERRAND_ESYSTEM);
     net_await(rig, &receive);
     net_await(rig, &send);
     net_assert_failed(&receive, ERRAND_OPERATION_CLOSED);

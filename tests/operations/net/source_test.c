@@ -292,8 +292,8 @@ signals_are_items_with_who_sent_them(void **state)
     assert_int_equal(kill(getpid(), SIGUSR2), 0);
     net_await(rig, &item);
     assert_int_equal(item.outcome, ERRAND_COMPLETED);
-    assert_ptr_equal(item.payload.held_type, &errand_signal_type);
-    const errand_signal *told = item.payload.data;
+    assert_ptr_equal(item.payload.held_type, &errand_caught_signal_type);
+    const errand_caught_signal *told = item.payload.data;
     assert_int_equal(told->number, SIGUSR2);
     assert_int_equal(told->code, SI_USER);
     assert_int_equal(told->pid, getpid());
