@@ -19,12 +19,24 @@ else()
     message(STATUS "liburing is not used: the reactor is built with epoll only")
 endif()
 
+# libcurl is loaded when it is first used: its headers are all that the build needs.
+find_path(ERRAND_CURL_INCLUDE curl/curl.h)
+if(ERRAND_HTTP AND ERRAND_CURL_INCLUDE)
+    set(ERRAND_HAS_CURL 1)
+else()
+    set(ERRAND_HAS_CURL 0)
+    message(STATUS "libcurl is not used: there are no HTTP requests")
+endif()
+
 function(errand_describe_sources target)
     target_include_directories(${target} PRIVATE
         "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
     # _GNU_SOURCE is given here to every file and defined in none.
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE=
-        ERRAND_HAS_URING=${ERRAND_HAS_URING})
+        ERRAND_HAS_URING=${ERRAND_HAS_URING} ERRAND_HAS_CURL=${ERRAND_HAS_CURL})
+    if(ERRAND_HAS_CURL)
+        target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_CURL_INCLUDE}")
+    endif()
     if(ERRAND_HAS_URING)
         target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_URING_INCLUDE}")
     endif()

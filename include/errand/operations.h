@@ -66,7 +66,8 @@ enum {
     /* errand/process.h */
     ERRAND_KIND_SPAWN = 0x0E000040,
     ERRAND_KIND_PROCESS_WAIT = 0x0E000041,
-    ERRAND_KIND_PROCESS_WRITE = 0x0E000042
+    ERRAND_KIND_PROCESS_WRITE = 0x0E000042,
+    ERRAND_KIND_HTTP = 0x0E000050 /* errand/http.h */
 };
 
 /* job_code of a completion that failed with ERRAND_CODE_JOB: X(name, number, sentence).

@@ -36,6 +36,7 @@ typedef struct errand__codec_row {
     uint64_t (*digest)(const void *data, size_t size);
     const errand_payload_codec *codec;
 } errand__codec_row;
+extern const errand__codec_row errand__http_rows[];    /* http/response.c */
 extern const errand__codec_row errand__process_rows[]; /* process.c */
 extern const errand__codec_row errand__signal_rows[];  /* signal.c */
 extern const errand__codec_row errand__waits_rows[];   /* waits.c */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_OPERATIONS_HTTP_HTTP_H
+#define ERRAND_OPERATIONS_HTTP_HTTP_H
+/* http, inside.  Only files of this folder know libcurl.  See README.md. */
+#include "errand/http.h"
+#include "operations/operations.h"
+
+#if ERRAND_HAS_CURL
+#define CURL_DISABLE_TYPECHECK 1
+#include <curl/curl.h>
+
+/* ---- the library, loaded at first use (curl.c) ------------------------------------------- */
+#define HTTP_CURL_TABLE(X)                                                               \
+    X(curl_global_init)                                                                  \
+    X(curl_easy_init)                                                                    \
+    X(curl_easy_cleanup)                                                                 \
+    X(curl_easy_setopt)                                                                  \
+    X(curl_easy_getinfo)                                                                 \
+    X(curl_easy_pause)                                                                   \
+    X(curl_easy_strerror)                                                                \
+    X(curl_multi_init)                                                                   \
+    X(curl_multi_cleanup)                                                                \
+    X(curl_multi_setopt)                                                                 \
+    X(curl_multi_add_handle)                                                             \
+    X(curl_multi_remove_handle)                                                          \
+    X(curl_multi_socket_action)                                                          \
+    X(curl_multi_info_read)                                                              \
+    X(curl_slist_append)                                                                 \
+    X(curl_slist_free_all)                                                               \
+    X(curl_url)                                                                          \
+    X(curl_url_cleanup)                                                                  \
+    X(curl_url_get)                                                                      \
+    X(curl_url_set)                                                                      \
+    X(curl_free)
+typedef struct errand__curl {
+#define ERRAND_X(name) __typeof__(name) *name;
+    HTTP_CURL_TABLE(ERRAND_X)
+#undef ERRAND_X
+} errand__curl;
+const errand__curl *errand__curl_load(void); /* NULL = it is not there */
+/* The parts of an url that matter here; false: it is none, or not http. */
+typedef struct errand__origin {
+    char host[256]; /* without brackets */
+    uint16_t port;
+    bool secure, numeric;
+} errand__origin;
+bool errand__origin_of(const char *url, errand__origin *out_origin);
+
+/* ---- a transfer: one url, until its answer is there (transfer.c) ----------------------------- */
+enum { HTTP_SOCKETS = 4 };
+typedef struct errand__growing { /* a block */
+    char *bytes;
+    size_t used, room, max;
+} errand__growing;
+typedef enum errand__transfer_trouble {
+    TRANSFER_WELL,
+    TRANSFER_NO_MEMORY,
+    TRANSFER_TOO_LARGE
+} errand__transfer_trouble;
+typedef struct errand__transfer {
+    CURLM *multi;
+    CURL *easy;
+    struct curl_slist *headers, *resolve;
+    struct {
+        int fd; /* -1 = none */
+        uint32_t events;
+    } wants[HTTP_SOCKETS];
+    uint64_t timer_at; /* UINT64_MAX = none */
+    errand__growing head, body;
+    errand__transfer_trouble trouble;
+    bool streams, paused, head_done, over;
+    CURLcode result;
+} errand__transfer;
+/* Everything of config is copied.  NULL = no memory. */
+errand__transfer *errand__transfer_create(const errand_http_config *config,
+                                          const errand__origin *origin);
+void errand__transfer_destroy(errand__transfer *transfer); /* NULL-safe */
+/* Another url with the same settings; post false = GET from now on. */
+bool errand__transfer_again(errand__transfer *transfer, const char *url, bool post);
+/* There is something at a socket (events of poll), or its time has come (fd -1). */
+void errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events);
+/* 0, or fails the job. */
+int32_t errand__transfer_result(errand_job *job, const errand__transfer *transfer);
+uint32_t errand__transfer_status(const errand__transfer *transfer);
+/* Where it was sent to; NULL = nowhere. */
+const char *errand__transfer_location(const errand__transfer *transfer);
+const char *errand__transfer_url(const errand__transfer *transfer);
+
+/* ---- its answer (response.c) -------------------------------------------------------------------- */
+/* take_transfer: becomes the source's, if it streams. */
+int32_t errand__http_give(errand_job *job, errand__transfer **take_transfer,
+                          const char *location, errand_payload *out_payload);
+#endif
+#endif

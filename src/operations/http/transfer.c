@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* transfer: one request in libcurl's hands.
+ *
+ * Design notes: libcurl says which sockets it waits for and until when; whoever drives it waits with
+ * the reactor's requests and says what came of it.  It is told all addresses, so that it
+ * never looks a name up, which it would do on a thread.  Redirects are followed by the
+ * operation, which knows to where it may. */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include "operations/http/http.h"
+
+#if ERRAND_HAS_CURL
+enum { HEAD_MAX = 256 * 1024, BODY_DEFAULT = 64 * 1024 * 1024, STREAM_AHEAD = 256 * 1024 };
+static const long connect_default_ms = 10000;
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg);
+static int on_timer(CURLM *multi, long ms, void *arg);
+static size_t on_head(char *bytes, size_t size, size_t count, void *arg);
+static size_t on_body(char *bytes, size_t size, size_t count, void *arg);
+static bool set_up(errand__transfer *transfer, const errand_http_config *config,
+                   const errand__origin *origin);
+
+errand__transfer *
+errand__transfer_create(const errand_http_config *config, const errand__origin *origin)
+{
+    const errand__curl *curl = errand__curl_load();
+    errand__transfer *made = errand__operation_block_alloc(sizeof *made);
+
+    if (made == NULL)
+        return NULL;
+    for (size_t i = 0; i < HTTP_SOCKETS; i++)
+        made->wants[i].fd = -1;
+    made->timer_at = UINT64_MAX;
+    made->head.max = HEAD_MAX;
+    made->streams = (config->flags & ERRAND_HTTP_STREAM) != 0;
+    made->body.max = made->streams           ? STREAM_AHEAD
+                     : config->body_max == 0 ? BODY_DEFAULT
+                                             : config->body_max;
+    made->multi = curl->curl_multi_init();
+    made->easy = curl->curl_easy_init();
+    if (made->multi == NULL || made->easy == NULL || !set_up(made, config, origin)) {
+        errand__transfer_destroy(made);
+        return NULL;
+    }
+    return made;
+}
+
+/* "host:port:address,address": what libcurl would have looked up. */
+static bool
+add_addresses(errand__transfer *transfer, const errand_http_config *config,
+              const errand__origin *origin)
+{
+    const errand_addresses *all = config->addresses;
+    size_t room = sizeof origin->host + 16 + all->count * (sizeof all->addresses[0].text + 3);
+    char *entry = errand__operation_block_alloc(room);
+    size_t used;
+    struct curl_slist *list;
+
+    if (entry == NULL)
+        return false;
+    used = errand__text_format(entry, room, "%s:%u:", origin->host, origin->port);
+    for (size_t i = 0; i < all->count; i++) {
+        bool six = all->addresses[i].family == 6;
+
+        used += errand__text_format(entry + used, room - used, "%s%s%s%s",
+                                    i > 0 ? "," : "", six ? "[" : "",
+                                    all->addresses[i].text, six ? "]" : "");
+    }
+    list = errand__curl_load()->curl_slist_append(transfer->resolve, entry);
+    errand__operation_block_free(entry);
+    if (list != NULL)
+        transfer->resolve = list;
+    return list != NULL;
+}
+
+static bool
+set_up_safety(errand__transfer *transfer, const errand_http_config *config)
+{
+    const errand__curl *curl = errand__curl_load();
+    CURL *easy = transfer->easy;
+    bool checks = (config->flags & ERRAND_HTTP_UNCHECKED) == 0;
+
+    curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl->curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    curl->curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, checks ? 1L : 0L);
+    curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, checks ? 2L : 0L);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    if (curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
+        return false;
+#endif
+    return config->ca_file == NULL ||
+           curl->curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file) == CURLE_OK;
+}
+
+static bool
+set_up(errand__transfer *transfer, const errand_http_config *config,
+       const errand__origin *origin)
+{
+    const errand__curl *curl = errand__curl_load();
+    CURL *easy = transfer->easy;
+    uint64_t ms = config->connect_limit_ns / 1000000;
+
+    if (!set_up_safety(transfer, config))
+        return false;
+    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++) {
+        struct curl_slist *list =
+            curl->curl_slist_append(transfer->headers, config->headers[i]);
+
+        if (list == NULL)
+            return false;
+        transfer->headers = list;
+    }
+    if (!origin->numeric && !add_addresses(transfer, config, origin))
+        return false;
+    curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
+    curl->curl_easy_setopt(easy, CURLOPT_RESOLVE, transfer->resolve);
+    curl->curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                           ms == 0          ? connect_default_ms
+                           : ms > INT32_MAX ? (long)INT32_MAX
+                                            : (long)ms);
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    if ((config->flags & ERRAND_HTTP_POST) != 0) {
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                               (curl_off_t)config->body_size);
+        if (curl->curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS,
+                                   config->body == NULL ? "" : config->body) != CURLE_OK)
+            return false;
+    }
+    curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETDATA, transfer);
+    curl->curl_multi_setopt(transfer->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl->curl_multi_setopt(transfer->multi, CURLMOPT_TIMERDATA, transfer);
+    return curl->curl_easy_setopt(easy, CURLOPT_URL, config->url) == CURLE_OK &&
+           curl->curl_multi_add_handle(transfer->multi, easy) == CURLM_OK;
+}
+
+void
+errand__transfer_destroy(errand__transfer *transfer)
+{
+    const errand__curl *curl = errand__curl_load();
+
+    if (transfer == NULL)
+        return;
+    if (transfer->multi != NULL && transfer->easy != NULL)
+        curl->curl_multi_remove_handle(transfer->multi, transfer->easy);
+    if (transfer->easy != NULL)
+        curl->curl_easy_cleanup(transfer->easy);
+    if (transfer->multi != NULL)
+        curl->curl_multi_cleanup(transfer->multi);
+    curl->curl_slist_free_all(transfer->headers);
+    curl->curl_slist_free_all(transfer->resolve);
+    errand__operation_block_free(transfer->head.bytes);
+    errand__operation_block_free(transfer->body.bytes);
+    errand__operation_block_free(transfer);
+}
+
+bool
+errand__transfer_again(errand__transfer *transfer, const char *url, bool post)
+{
+    const errand__curl *curl = errand__curl_load();
+
+    curl->curl_multi_remove_handle(transfer->multi, transfer->easy);
+    transfer->head.used = transfer->body.used = 0;
+    transfer->head_done = transfer->over = transfer->paused = false;
+    if (!post)
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_HTTPGET, 1L);
+    return curl->curl_easy_setopt(transfer->easy, CURLOPT_URL, url) == CURLE_OK &&
+           curl->curl_multi_add_handle(transfer->multi, transfer->easy) == CURLM_OK;
+}
+
+void
+errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events)
+{
+    const errand__curl *curl = errand__curl_load();
+    int mask = ((events & (POLLIN | POLLHUP)) != 0 ? CURL_CSELECT_IN : 0) |
+               ((events & POLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+               ((events & POLLERR) != 0 ? CURL_CSELECT_ERR : 0);
+    int running, left;
+
+    if (fd < 0)
+        transfer->timer_at = UINT64_MAX; /* set again, if it is wanted */
+    curl->curl_multi_socket_action(transfer->multi, fd < 0 ? CURL_SOCKET_TIMEOUT : fd,
+                                   fd < 0 ? 0 : mask, &running);
+    for (CURLMsg *news; (news = curl->curl_multi_info_read(transfer->multi, &left)) != NULL;)
+        if (news->msg == CURLMSG_DONE) {
+            transfer->over = true;
+            transfer->result = news->data.result;
+        }
+}
+
+/* ---- what libcurl says ------------------------------------------------------------------------- */
+
+static int
+on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+    errand__transfer *transfer = arg;
+    size_t at = HTTP_SOCKETS;
+
+    (void)easy;
+    (void)socket_arg;
+    for (size_t i = 0; i < HTTP_SOCKETS; i++)
+        if (transfer->wants[i].fd == fd)
+            at = i;
+    for (size_t i = 0; i < HTTP_SOCKETS && at == HTTP_SOCKETS; i++)
+        if (transfer->wants[i].fd < 0)
+            at = i;
+    if (at == HTTP_SOCKETS)
+        return -1;
+    transfer->wants[at].fd = what == CURL_POLL_REMOVE ? -1 : fd;
+    transfer->wants[at].events = what == CURL_POLL_IN      ? POLLIN
+                                 : what == CURL_POLL_OUT   ? POLLOUT
+                                 : what == CURL_POLL_INOUT ? POLLIN | POLLOUT
+                                                           : 0;
+    return 0;
+}
+
+static int
+on_timer(CURLM *multi, long ms, void *arg)
+{
+    errand__transfer *transfer = arg;
+
+    (void)multi;
+    transfer->timer_at =
+        ms < 0 ? UINT64_MAX : errand__clock_now() + (uint64_t)ms * UINT64_C(1000000);
+    return 0;
+}
+
+static bool
+grow(errand__transfer *transfer, errand__growing *into, const char *bytes, size_t size)
+{
+    if (size > into->max - into->used) {
+        transfer->trouble = TRANSFER_TOO_LARGE;
+        return false;
+    }
+    if (size > into->room - into->used) {
+        size_t room = into->room == 0 ? 4096 : into->room;
+
+        while (room - into->used < size)
+            room *= 2;
+        char *wider = into->bytes == NULL
+                          ? errand__operation_block_alloc(room)
+                          : errand__operation_block_grow(into->bytes, room);
+        if (wider == NULL) {
+            transfer->trouble = TRANSFER_NO_MEMORY;
+            return false;
+        }
+        into->bytes = wider;
+        into->room = room;
+    }
+    memcpy(into->bytes + into->used, bytes, size);
+    into->used += size;
+    return true;
+}
+
+/* One line at a time.  A head that begins takes the place of one before ("100 Continue"). */
+static size_t
+on_head(char *bytes, size_t size, size_t count, void *arg)
+{
+    errand__transfer *transfer = arg;
+
+    size *= count;
+    if (size >= 5 && memcmp(bytes, "HTTP/", 5) == 0)
+        transfer->head.used = 0;
+    else if (size > 2 && !grow(transfer, &transfer->head, bytes, size))
+        return 0;
+    transfer->head_done = size <= 2 && errand__transfer_status(transfer) >= 200;
+    return size;
+}
+
+static size_t
+on_body(char *bytes, size_t size, size_t count, void *arg)
+{
+    errand__transfer *transfer = arg;
+
+    size *= count;
+    if (transfer->streams && size > transfer->body.max - transfer->body.used) {
+        transfer->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    return grow(transfer, &transfer->body, bytes, size) ? size : 0;
+}
+
+/* ---- what came of it ----------------------------------------------------------------------------- */
+
+static int32_t
+code_of(CURLcode result)
+{
+    switch (result) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return ERRAND_OPERATION_NOT_FOUND;
+    case CURLE_COULDNT_CONNECT:
+        return ERRAND_OPERATION_CONNECTION_FAILED;
+    case CURLE_OPERATION_TIMEDOUT:
+        return ERRAND_OPERATION_TIMEOUT;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        return ERRAND_OPERATION_CERTIFICATE;
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+        return ERRAND_OPERATION_RECEIVE_FAILED;
+    case CURLE_SEND_ERROR:
+        return ERRAND_OPERATION_SEND_FAILED;
+    case CURLE_OUT_OF_MEMORY:
+        return ERRAND_OPERATION_MEMORY;
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_BAD_CONTENT_ENCODING:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_HTTP2:
+        return ERRAND_OPERATION_PROTOCOL;
+    default:
+        return ERRAND_OPERATION_IO;
+    }
+}
+
+int32_t
+errand__transfer_result(errand_job *job, const errand__transfer *transfer)
+{
+    errand__operation_shown shown = errand__operation_show(errand__transfer_url(transfer));
+
+    if (transfer->result == CURLE_OK)
+        return 0;
+    if (transfer->trouble == TRANSFER_NO_MEMORY)
+        return errand__operation_no_memory(job, transfer->body.room * 2);
+    if (transfer->trouble == TRANSFER_TOO_LARGE)
+        return errand__operation_failed(job, ERRAND_OPERATION_TOO_LARGE,
+                                        "%s: the answer is larger than %zu bytes",
+                                        shown.text, transfer->body.max);
+    return errand__operation_failed(
+        job, code_of(transfer->result), "%s: %s", shown.text,
+        errand__curl_load()->curl_easy_strerror(transfer->result));
+}
+
+uint32_t
+errand__transfer_status(const errand__transfer *transfer)
+{
+    long status = 0;
+
+    errand__curl_load()->curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE,
+                                           &status);
+    return status < 0 ? 0 : (uint32_t)status;
+}
+
+const char *
+errand__transfer_location(const errand__transfer *transfer)
+{
+    char *url = NULL;
+    uint32_t status = errand__transfer_status(transfer);
+
+    if (status < 300 || status > 399)
+        return NULL;
+    errand__curl_load()->curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &url);
+    return url;
+}
+
+const char *
+errand__transfer_url(const errand__transfer *transfer)
+{
+    char *url = NULL;
+
+    errand__curl_load()->curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+    return url == NULL ? "" : url;
+}
+#endif
