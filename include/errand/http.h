@@ -31,7 +31,7 @@ enum {                           /* errand_http_config.flags */
 typedef struct errand_http_config {
     uint32_t struct_size;
     uint32_t flags;
-    const char *url; /* "http://..." or "https://..." */
+    const char *url;  /* "http://..." or "https://..." */
     const void *body; /* of a POST */
     size_t body_size;
     const char *const *headers; /* "Name: value", ends in NULL; or NULL */
@@ -70,8 +70,8 @@ ERRAND_API uint64_t errand_http_response_digest(const void *data, size_t size);
  * Thread: [any].
  * Errors: ENOMEM · EINVAL (no such url, a line break in a header, a name without
  *   addresses, host_size too small) · EUNSUPPORTED. */
-ERRAND_API ERRAND_MUST_USE errand_status errand_http_origin(
-    const char *url, char *out_host, size_t host_size, uint16_t *out_port);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_http_origin(const char *url, char *out_host, size_t host_size, uint16_t *out_port);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_http(errand_spec *out_spec, const errand_http_config *config);
 

@@ -358,9 +358,8 @@ static const errand__codec_row operation_rows[] = {
     {NULL, NULL, NULL},
 };
 const errand__codec_row *const errand__codec_table[] = {
-    operation_rows,     errand__net_rows,   errand__signal_rows,
-    errand__waits_rows, errand__files_rows, errand__process_rows,
-    errand__http_rows,
+    operation_rows,     errand__net_rows,     errand__signal_rows, errand__waits_rows,
+    errand__files_rows, errand__process_rows, errand__http_rows,
 };
 const size_t errand__codec_tables =
     sizeof errand__codec_table / sizeof errand__codec_table[0];

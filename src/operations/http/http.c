@@ -93,24 +93,21 @@ http_poll(errand_job *job, void *state, errand_payload *out_payload)
     if (!http->begun) {
         errand_job_impure(job);
         http->begun = true;
-        http->until = http->limit_ns > UINT64_MAX - now ? UINT64_MAX : now + http->limit_ns;
+        http->until =
+            http->limit_ns > UINT64_MAX - now ? UINT64_MAX : now + http->limit_ns;
     } else if (errand_job_cancelled(job)) {
-        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
-                                        "%s: it was cancelled",
-                                        errand__operation_show(
-                                            errand__transfer_url(transfer))
-                                            .text);
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_STOPPED, "%s: it was cancelled",
+            errand__operation_show(errand__transfer_url(transfer)).text);
     }
     hear(http);
     if (transfer->over || (transfer->streams && transfer->head_done))
         return finish(job, http, out_payload);
     if (now >= http->until)
-        return errand__operation_failed(job, ERRAND_OPERATION_TIMEOUT,
-                                        "%s: it took longer than %llu ns",
-                                        errand__operation_show(
-                                            errand__transfer_url(transfer))
-                                            .text,
-                                        (unsigned long long)http->limit_ns);
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_TIMEOUT, "%s: it took longer than %llu ns",
+            errand__operation_show(errand__transfer_url(transfer)).text,
+            (unsigned long long)http->limit_ns);
     return arm(job, http);
 }
 
@@ -142,8 +139,7 @@ static int32_t
 arm(errand_job *job, http_state *http)
 {
     errand__transfer *transfer = http->transfer;
-    uint64_t until =
-        transfer->timer_at < http->until ? transfer->timer_at : http->until;
+    uint64_t until = transfer->timer_at < http->until ? transfer->timer_at : http->until;
     errand_status status = ERRAND_OK;
 
     for (size_t i = 0; i < HTTP_SOCKETS && status == ERRAND_OK; i++) {

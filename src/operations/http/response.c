@@ -94,8 +94,8 @@ errand__http_give(errand_job *job, errand__transfer **take_transfer, const char 
         (unsigned char *)errand__operation_copy(&cursor, transfer->body.bytes, body);
     response->body.size = body;
     if (transfer->streams) {
-        const errand_status status = errand__source_create(&pieces_type, transfer, NULL,
-                                                           NULL, &response->pieces);
+        const errand_status status =
+            errand__source_create(&pieces_type, transfer, NULL, NULL, &response->pieces);
 
         if (status != ERRAND_OK) {
             errand__operation_block_free(response);
@@ -258,8 +258,8 @@ decode_response(const void *bytes, size_t size, errand_payload *out_payload)
     return ERRAND_OK;
 }
 
-static const errand_payload_codec response_codec = {sizeof response_codec, encode_response,
-                                                    decode_response};
+static const errand_payload_codec response_codec = {sizeof response_codec,
+                                                    encode_response, decode_response};
 const errand__codec_row errand__http_rows[] = {
     {&errand_http_response_type, errand_http_response_digest, &response_codec},
     {NULL, NULL, NULL},

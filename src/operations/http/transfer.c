@@ -11,7 +11,11 @@
 #include "operations/http/http.h"
 
 #if ERRAND_HAS_CURL
-enum { HEAD_MAX = 256 * 1024, BODY_DEFAULT = 64 * 1024 * 1024, STREAM_AHEAD = 256 * 1024 };
+enum {
+    HEAD_MAX = 256 * 1024,
+    BODY_DEFAULT = 64 * 1024 * 1024,
+    STREAM_AHEAD = 256 * 1024
+};
 static const long connect_default_ms = 10000;
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg);
@@ -52,7 +56,8 @@ add_addresses(errand__transfer *transfer, const errand_http_config *config,
               const errand__origin *origin)
 {
     const errand_addresses *all = config->addresses;
-    size_t room = sizeof origin->host + 16 + all->count * (sizeof all->addresses[0].text + 3);
+    size_t room =
+        sizeof origin->host + 16 + all->count * (sizeof all->addresses[0].text + 3);
     char *entry = errand__operation_block_alloc(room);
     size_t used;
     struct curl_slist *list;
@@ -63,9 +68,9 @@ add_addresses(errand__transfer *transfer, const errand_http_config *config,
     for (size_t i = 0; i < all->count; i++) {
         bool six = all->addresses[i].family == 6;
 
-        used += errand__text_format(entry + used, room - used, "%s%s%s%s",
-                                    i > 0 ? "," : "", six ? "[" : "",
-                                    all->addresses[i].text, six ? "]" : "");
+        used +=
+            errand__text_format(entry + used, room - used, "%s%s%s%s", i > 0 ? "," : "",
+                                six ? "[" : "", all->addresses[i].text, six ? "]" : "");
     }
     list = errand__curl_load()->curl_slist_append(transfer->resolve, entry);
     errand__operation_block_free(entry);
@@ -189,7 +194,8 @@ errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events)
         transfer->timer_at = UINT64_MAX; /* set again, if it is wanted */
     curl->curl_multi_socket_action(transfer->multi, fd < 0 ? CURL_SOCKET_TIMEOUT : fd,
                                    fd < 0 ? 0 : mask, &running);
-    for (CURLMsg *news; (news = curl->curl_multi_info_read(transfer->multi, &left)) != NULL;)
+    for (CURLMsg *news;
+         (news = curl->curl_multi_info_read(transfer->multi, &left)) != NULL;)
         if (news->msg == CURLMSG_DONE) {
             transfer->over = true;
             transfer->result = news->data.result;
@@ -327,7 +333,8 @@ code_of(CURLcode result)
 int32_t
 errand__transfer_result(errand_job *job, const errand__transfer *transfer)
 {
-    errand__operation_shown shown = errand__operation_show(errand__transfer_url(transfer));
+    errand__operation_shown shown =
+        errand__operation_show(errand__transfer_url(transfer));
 
     if (transfer->result == CURLE_OK)
         return 0;
