@@ -20,6 +20,9 @@ static const struct {
     {"idle", bench_case_idle},
     {"inline", bench_case_inline},
     {"paced", bench_case_paced},
+#if BENCH_REACTOR
+    {"reactor", bench_case_reactor},
+#endif
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -32,8 +32,8 @@ errand__count(_Atomic uint64_t *counter)
 /* claim: QUEUED -> RUNNING if the generation is right; counts started.  Any thread that holds the
  * block. */
 bool errand__claim(errand__record *record, uint32_t generation, errand__cell *cell);
-/* The same two moves by the owner of a seeded runtime, whose job runs on its own thread: while no
- * other thread can write the control word they are plain stores. */
+/* The same two moves by the owner, whose job runs on its own thread (seeded, or a reactor without
+ * threads): while no other thread can write the control word they are plain stores. */
 bool errand__claim_here(const errand__block *block, errand__record *record,
                         uint32_t generation, errand__cell *cell);
 bool errand__settle_begin_here(const errand__block *block, errand__record *record,

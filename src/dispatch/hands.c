@@ -154,10 +154,11 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     release_memory(job);
     hands->job = NULL;
     job->record = NULL;
-    if (!(hands->here ? errand__settle_begin_here(job->block, record, job->generation,
-                                                  outcome, code, flags)
-                      : errand__settle_begin(record, job->generation, ERRAND__RUNNING,
-                                             outcome, code, flags))) {
+    if (!(hands->here || hands->owned
+              ? errand__settle_begin_here(job->block, record, job->generation, outcome,
+                                          code, flags)
+              : errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome,
+                                     code, flags))) {
         finish_late(job);
         errand__return(job->block, record);
         return;
@@ -290,7 +291,8 @@ errand__hands_start(errand__hands *hands, errand__block *block, errand__record *
     errand_job *job;
     int32_t answer;
 
-    if (!errand__claim(record, generation, cell))
+    if (!(hands->owned ? errand__claim_here(block, record, generation, cell)
+                       : errand__claim(record, generation, cell)))
         return ERRAND__POLL_NOTHING;
     job = &record->extra->waker->job;
     job->is_async = true;

@@ -24,6 +24,8 @@ void
 errand__waker_renew(errand_waker **take_waker)
 {
     errand_waker *waker = *take_waker;
+    void *port;
+    void (*forget)(void *of);
 
     if (waker == NULL)
         return;
@@ -31,9 +33,11 @@ errand__waker_renew(errand_waker **take_waker)
         errand_waker_abandon(take_waker); /* Pairs: waker-refs */
         return;
     }
-    if (waker->forget != NULL)
-        waker->forget(waker->port);
+    port = waker->port; /* most often it is pushed into the same one again */
+    forget = waker->forget;
     memset(waker, 0, sizeof *waker);
+    waker->port = port;
+    waker->forget = forget;
     atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
 }
 

@@ -43,7 +43,7 @@ errand__ages_fini(errand__ages *ages)
 
 void
 errand__ages_submitted(errand__ages *ages, const errand__record *record,
-                       uint32_t generation)
+                       uint32_t generation, uint64_t cycles)
 {
     if (ages->lines == NULL)
         return;
@@ -53,7 +53,7 @@ errand__ages_submitted(errand__ages *ages, const errand__record *record,
                                record->operation,
                                (uint64_t)record->kind << 32 | record->slot,
                                record->extra != NULL ? record->extra->soft_ns : 0,
-                               errand__cycles()};
+                               cycles};
 
     atomic_store_explicit(&line->generation, 0, memory_order_relaxed);
     atomic_store_explicit(&line->began, 0, memory_order_relaxed);
@@ -66,13 +66,14 @@ errand__ages_submitted(errand__ages *ages, const errand__record *record,
 
 /* A dispatch that comes late, of an operation that was cancelled, finds another's line. */
 void
-errand__ages_began(errand__ages *ages, const errand__record *record, uint32_t generation)
+errand__ages_began(errand__ages *ages, const errand__record *record, uint32_t generation,
+                   uint64_t cycles)
 {
     if (ages->lines == NULL)
         return;
     struct errand__age *line = &ages->lines[record->slot];
     if (atomic_load_explicit(&line->generation, memory_order_relaxed) == generation)
-        atomic_store_explicit(&line->began, errand__cycles(), memory_order_relaxed);
+        atomic_store_explicit(&line->began, cycles, memory_order_relaxed);
 }
 
 static uint64_t

@@ -99,9 +99,9 @@ bool errand__ages_init(errand__ages *ages,
 void errand__ages_fini(errand__ages *ages);
 /* submitted: owner, before it is handed over.  began: who will claim it, before. */
 void errand__ages_submitted(errand__ages *ages, const errand__record *record,
-                            uint32_t generation);
+                            uint32_t generation, uint64_t cycles);
 void errand__ages_began(errand__ages *ages, const errand__record *record,
-                        uint32_t generation);
+                        uint32_t generation, uint64_t cycles);
 void errand__ages_read(const errand__ages *ages, const errand__block *block,
                        errand_executor_snapshot *out_snapshot);
 
@@ -118,6 +118,7 @@ typedef struct errand__roster {
     errand__link held; /* the same of jobs with requests under way: nobody drops those */
     bool closing;      /* a job that goes pending now gets its token set */
     bool dropping;     /* a job that goes pending now is dropped */
+    uint64_t kept;     /* without a lock: how many keep the lease, which is held once */
     /* live: async jobs that were submitted and have not ended; AWAITED: somebody waits for none.
      * Writers: owner (up, AWAITED), whoever ends a job (down).  Readers: owner.
      * Order: acquire-release.  Pairs: roster-live.
@@ -128,10 +129,12 @@ typedef struct errand__roster {
 bool errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
                          errand__port *port);
 void errand__roster_fini(errand__roster *roster); /* the lease's last reference is gone */
-/* A job is submitted: makes its waker ready to be queued, WOKEN, and answers it with a reference
+/* A job is submitted (at cycles): makes its waker ready to be queued, WOKEN, and answers it with a reference
  * for the queue.  Owner. */
 errand_waker *errand__roster_enter(errand__roster *roster, errand__record *record,
-                                   uint32_t generation);
+                                   uint32_t generation, uint64_t cycles);
+/* What an ended job, or its dead waker, kept of the lease. */
+void errand__roster_keep_less(errand__roster *roster);
 /* The end of a lease, in this order; owner.  close: pending jobs get their token set and are woken.
  * await: until all have ended, or the deadline.  drop: what is pending is settled as CANCELLED here
  * and now, deferred cleanups included; what is being polled follows at the end of its poll. */

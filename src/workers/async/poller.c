@@ -116,7 +116,8 @@ take_pending(errand__roster *roster, errand_waker *waker)
         errand__list_unlink(&waker->pending);
     release(roster);
     if (told)
-        errand__token_set(waker->job.record); /* it may be polled while the owner closes */
+        errand__token_set(
+            waker->job.record);   /* it may be polled while the owner closes */
     errand_waker_abandon(&waker); /* the port's; a taken one has the list's */
     return taken;
 }
@@ -142,7 +143,8 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
             hands->cycles - waker->job.t_start; /* see errand__roster_enter */
 
         poller->waker = waker;
-        errand__ages_began(&roster->ages, waker->job.record, waker->job.generation);
+        errand__ages_began(&roster->ages, waker->job.record, waker->job.generation,
+                           hands->cycles);
         answer = errand__hands_start(hands, roster->lease->block, waker->job.record,
                                      waker->job.generation, cell);
         if (answer != ERRAND__POLL_NOTHING && poller->spans != NULL)

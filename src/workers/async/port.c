@@ -203,7 +203,7 @@ errand__waker_pop(errand_waker *waker)
     if (errand__waker_quieten(waker))
         return true;
     errand_waker_abandon(&waker);
-    errand__lease_let(
-        roster->lease); /* it ended while it was linked: see errand__waker_end */
+    errand__roster_keep_less(
+        roster); /* it ended while it was linked: see errand__waker_end */
     return false;
 }

@@ -61,25 +61,63 @@ rouse_runner(errand_waker *waker)
     errand__futex_wake(&waker->state, 1);
 }
 
+/* One more job, or one less, keeps the lease. */
+static void
+enter_one(errand__roster *roster)
+{
+    if (roster->lock != NULL) {
+        errand__lease_hold(roster->lease);
+        atomic_fetch_add_explicit(&roster->live, 1, memory_order_relaxed);
+        return;
+    }
+    if (roster->kept++ == 0)
+        errand__lease_hold(roster->lease);
+    atomic_store_explicit(&roster->live,
+                          atomic_load_explicit(&roster->live, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+void
+errand__roster_keep_less(errand__roster *roster)
+{
+    if (roster->lock != NULL || --roster->kept == 0)
+        errand__lease_let(roster->lease);
+}
+
+/* True: it was the last, and somebody waits for that. */
+static bool
+live_less(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        return atomic_fetch_sub_explicit(&roster->live, 1, memory_order_acq_rel) ==
+               (AWAITED | 1); /* Pairs: roster-live */
+    atomic_store_explicit(&roster->live,
+                          atomic_load_explicit(&roster->live, memory_order_relaxed) - 1,
+                          memory_order_relaxed);
+    return false;
+}
+
 errand_waker *
-errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t generation)
+errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t generation,
+                     uint64_t cycles)
 {
     errand_waker *waker = record->extra->waker;
 
     waker->lease = roster;
-    waker->rouse = rouse_runner;
-    if (roster->port != NULL) {
-        errand__port_hold(roster->port);
-        waker->rouse = rouse_port;
+    waker->rouse = roster->port != NULL ? rouse_port : rouse_runner;
+    if (waker->port != roster->port) { /* another than its last job's */
+        if (waker->port != NULL)
+            waker->forget(waker->port);
+        if (roster->port != NULL)
+            errand__port_hold(roster->port);
         waker->forget = errand__port_let;
         waker->port = roster->port;
     }
     waker->job.record = record;
     waker->job.generation = generation;
     waker->job.block = roster->lease->block;
-    waker->job.t_start = errand__cycles(); /* of the submit, until it starts */
-    errand__lease_hold(roster->lease);
-    atomic_fetch_add_explicit(&roster->live, 1, memory_order_relaxed);
+    waker->job.t_start = cycles; /* until it starts */
+    enter_one(roster);
     atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN,
                           memory_order_release); /* Pairs: waker-state */
     return errand_waker_hold(waker);
@@ -121,12 +159,10 @@ void
 errand__waker_end(errand_waker *waker)
 {
     errand__roster *roster = waker->lease;
-    errand_lease *lease = roster->lease;
     bool has_port = roster->port != NULL;
     unsigned before;
 
-    if (atomic_fetch_sub_explicit(&roster->live, 1, memory_order_acq_rel) ==
-        (AWAITED | 1)) /* Pairs: roster-live */
+    if (live_less(roster))
         errand__futex_wake(&roster->live, 1);
     /* From here on a woken one may be popped and take its roster along. */
     before = atomic_exchange_explicit(&waker->state, ERRAND__WAKER_DEAD,
@@ -135,7 +171,7 @@ errand__waker_end(errand_waker *waker)
         errand__futex_wake(&waker->state, 1);
     errand_waker_abandon(&waker);
     if (!has_port || before != ERRAND__WAKER_WOKEN)
-        errand__lease_let(lease);
+        errand__roster_keep_less(roster);
 }
 
 unsigned

@@ -115,7 +115,7 @@ custom_submit(errand_lease *lease, errand__record *record, uint32_t generation)
     errand__ticket *ticket = errand__ticket_take(mine);
     errand_dispatch dispatch = {ticket, 0};
 
-    errand__ages_submitted(&mine->roster.ages, record, generation);
+    errand__ages_submitted(&mine->roster.ages, record, generation, errand__cycles());
     ticket->lease = mine;
     ticket->record = record;
     ticket->generation = generation;
@@ -133,7 +133,8 @@ custom_submit(errand_lease *lease, errand__record *record, uint32_t generation)
         ticket->view.due_ns = extra->due;
     }
     if (record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC)
-        ticket->waker = errand__roster_enter(&mine->roster, record, generation);
+        ticket->waker =
+            errand__roster_enter(&mine->roster, record, generation, errand__cycles());
     dispatch.stamp =
         1 + atomic_fetch_add_explicit(&ticket->stamp, 1,
                                       memory_order_acq_rel); /* Pairs: ticket-stamp */

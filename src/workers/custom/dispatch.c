@@ -151,7 +151,8 @@ run_blocking(run *self, const errand__ticket *used)
     errand__hands *hands = &self->poller.hands;
 
     hands->epoch = used->lease->roster.lease->epoch;
-    errand__ages_began(&used->lease->roster.ages, used->record, used->generation);
+    errand__ages_began(&used->lease->roster.ages, used->record, used->generation,
+                       errand__cycles());
     self->entered = true;
     if (ERRAND__CATCH(&self->poller.hands.frame))
         errand__hands_panicked(&self->poller.hands, self->poller.hands.frame.message);

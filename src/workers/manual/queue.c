@@ -123,8 +123,9 @@ errand__manual_submit(errand_lease *lease, errand__record *record, uint32_t gene
                                   .since = errand__cycles()};
 
     if (record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC)
-        entry.waker = errand__roster_enter(&mine->roster, record, generation);
-    errand__ages_submitted(&mine->roster.ages, record, generation);
+        entry.waker =
+            errand__roster_enter(&mine->roster, record, generation, errand__cycles());
+    errand__ages_submitted(&mine->roster.ages, record, generation, errand__cycles());
     errand__lock_acquire(&executor->lock);
     entry.order = mine->orders++;
     if (ring->count == ring->capacity)

@@ -79,7 +79,8 @@ run_next(step *self)
     } else {
         errand__manual_lease *mine = pick->lease->impl;
 
-        errand__ages_began(&mine->roster.ages, pick->record, pick->generation);
+        errand__ages_began(&mine->roster.ages, pick->record, pick->generation,
+                           errand__cycles());
         entered = errand__hands_execute(hands, pick->lease->block, pick->record,
                                         pick->generation, cell);
         if (entered)

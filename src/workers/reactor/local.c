@@ -90,10 +90,11 @@ static void
 local_submit(errand_lease *lease, errand__record *record, uint32_t generation)
 {
     errand__loop_lease *mine = lease->impl;
+    uint64_t now = errand__cycles();
 
-    errand__ages_submitted(&mine->roster.ages, record, generation);
+    errand__ages_submitted(&mine->roster.ages, record, generation, now);
     errand__loop_queue(mine->loop,
-                       errand__roster_enter(&mine->roster, record, generation));
+                       errand__roster_enter(&mine->roster, record, generation, now));
 }
 
 /* After another thread's runtime was adopted: what the kernel gives one thread is made anew. */
@@ -130,7 +131,9 @@ local_flush(errand_lease *lease)
     errand__loop_lease *mine = lease->impl;
 
     begin_again(mine->loop);
+    mine->loop->flushing = true;
     errand__loop_round(mine->loop, 0);
+    mine->loop->flushing = false;
 }
 
 static void

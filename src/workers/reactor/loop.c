@@ -12,8 +12,9 @@
 #include <string.h>
 #include "workers/reactor/reactor.h"
 
-#define TURN_BODIES 16
-#define TURN_US     20
+#define TURN_BODIES  16
+#define TURN_US      20
+#define CLOCK_AGE_NS UINT64_C(1000000) /* then the clock is read again */
 
 /* current: whose job runs on this thread.  Written around each round. */
 static _Thread_local errand__loop *current;
@@ -106,7 +107,8 @@ static void
 take_turn(errand__loop *loop, errand__loop_lease *mine)
 {
     errand_lease *lease = mine->roster.lease;
-    uint64_t limit = TURN_US * errand__cycles_per_us(), start = errand__cycles();
+    uint64_t limit = TURN_US * errand__cycles_per_us();
+    uint64_t start = loop->local ? 0 : errand__cycles();
     unsigned bodies = 0;
 
     while (mine->first != NULL &&
@@ -114,8 +116,12 @@ take_turn(errand__loop *loop, errand__loop_lease *mine)
         errand_waker *waker = mine->first;
 
         mine->first = waker->next;
-        if (errand__waker_pop(waker))
-            bodies += errand__poller_run(&loop->poller, waker, cell_of(loop, lease));
+        if (loop->local && !waker->job.is_async) /* nobody else knows it yet */
+            atomic_store_explicit(&waker->state, ERRAND__WAKER_QUIET,
+                                  memory_order_relaxed);
+        else if (!errand__waker_pop(waker))
+            continue;
+        bodies += errand__poller_run(&loop->poller, waker, cell_of(loop, lease));
     }
 }
 
@@ -144,12 +150,14 @@ run_woken(errand__loop *loop)
 
         loop->serving = lease;
         loop->moved = true;
-        errand__lease_hold(lease);
+        if (!loop->local) /* its last job may end here */
+            errand__lease_hold(lease);
         errand__loop_serve(loop, lease);
         take_turn(loop, ERRAND__CONTAINER(first, errand__loop_lease, turn));
         end_turn(loop);
         loop->serving = NULL;
-        errand__lease_let(lease);
+        if (!loop->local)
+            errand__lease_let(lease);
         if (first == last)
             break;
     }
@@ -249,16 +257,25 @@ errand__loop_left(errand__loop *loop, const char *message)
         return;
     end_turn(loop);
     loop->serving = NULL;
-    errand__lease_let(lease);
+    if (!loop->local)
+        errand__lease_let(lease);
 }
 
 static void
 one_round(errand__loop *loop, uint64_t timeout_ns)
 {
+    errand__hands *hands = &loop->poller.hands;
     uint64_t until;
 
-    errand__hands_clock(&loop->poller.hands);
+    errand__hands_read(hands);
+    if (hands->now_ns - hands->base_ns > CLOCK_AGE_NS)
+        errand__hands_clock(hands);
     run_woken(loop);
+    if (loop->flushing) { /* the rest is the next drain's */
+        if (loop->ready && loop->backend->wanted(loop))
+            loop->backend->turn(loop, 0);
+        return;
+    }
     tell_finished(loop);
     fire_timers(loop);
     if (timeout_ns != 0) {
@@ -275,28 +292,38 @@ one_round(errand__loop *loop, uint64_t timeout_ns)
         fire_timers(loop);
 }
 
+/* A round, in memory, so that a panic finds it as it was. */
+typedef struct round {
+    errand__loop *loop;
+    uint64_t timeout_ns;
+} round;
+
+static void
+run_round(round *self)
+{
+    errand__hands *hands = &self->loop->poller.hands;
+
+    if (ERRAND__CATCH(&hands->frame)) {
+        errand__loop_left(self->loop, self->loop->poller.hands.frame.message);
+        self->loop->inside = true;
+        self->timeout_ns = 0; /* what the round had left comes with the next */
+    }
+    one_round(self->loop, self->timeout_ns);
+    errand__frame_leave(&self->loop->poller.hands.frame);
+}
+
 void
 errand__loop_round(errand__loop *loop, uint64_t timeout_ns)
 {
+    round self = {loop, timeout_ns};
     errand__loop *outer = current;
-    struct {
-        errand__loop *volatile loop;
-        volatile uint64_t timeout_ns;
-    } kept = {loop, timeout_ns};
 
     if (loop->inside)
         return;
     loop->inside = true;
     loop->moved = false;
     current = loop;
-    if (ERRAND__CATCH(&loop->poller.hands.frame)) {
-        loop = kept.loop;
-        errand__loop_left(loop, loop->poller.hands.frame.message);
-        loop->inside = true;
-        kept.timeout_ns = 0; /* what the round had left comes with the next */
-    }
-    one_round(loop, kept.timeout_ns);
-    errand__frame_leave(&loop->poller.hands.frame);
+    run_round(&self);
     current = outer;
     ring_owed(loop);
     errand__spans_hands(&loop->spans, &loop->poller.hands);

@@ -166,6 +166,7 @@ struct errand__loop {
     bool inside;
     bool resting;          /* its port was told */
     bool moved;            /* a job was polled in this round */
+    bool flushing;         /* a round for what was submitted, and no more */
     errand_lease *serving; /* whose turn it is; held */
     errand__poller poller;
     errand__spans spans;

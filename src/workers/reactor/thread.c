@@ -169,10 +169,11 @@ static void
 thread_submit(errand_lease *lease, errand__record *record, uint32_t generation)
 {
     errand__loop_lease *mine = lease->impl;
+    uint64_t now = errand__cycles();
 
-    errand__ages_submitted(&mine->roster.ages, record, generation);
+    errand__ages_submitted(&mine->roster.ages, record, generation, now);
     errand__port_push(mine->roster.port,
-                      errand__roster_enter(&mine->roster, record, generation));
+                      errand__roster_enter(&mine->roster, record, generation, now));
 }
 
 static void
