@@ -270,19 +270,28 @@ errand__arena_reset(errand__arena *arena)
 #ifndef SANITIZER
 #define SANITIZER "address"
 #endif
-/* The build's own words on optional parts, for example " io_uring=yes". */
+/* Optional parts, and the build's own words on others. */
+#if ERRAND_HAS_URING
+#define URING_WORD " io_uring=yes"
+#else
+#define URING_WORD " io_uring=no"
+#endif
+#if ERRAND_HAS_CURL
+#define HTTP_WORD " http=libcurl"
+#else
+#define HTTP_WORD " http=no"
+#endif
 #ifndef ERRAND_FEATURE_WORDS
 #define ERRAND_FEATURE_WORDS ""
 #endif
+#define WORDS URING_WORD HTTP_WORD ERRAND_FEATURE_WORDS
 
 const char *
 errand_features(void)
 {
     if (errand__mem_has_jemalloc())
-        return VERSION " jemalloc=yes sanitizer=" SANITIZER
-                       " arenas=jemalloc" ERRAND_FEATURE_WORDS;
-    return VERSION " jemalloc=no sanitizer=" SANITIZER
-                   " arenas=lists" ERRAND_FEATURE_WORDS;
+        return VERSION " jemalloc=yes sanitizer=" SANITIZER " arenas=jemalloc" WORDS;
+    return VERSION " jemalloc=no sanitizer=" SANITIZER " arenas=lists" WORDS;
 }
 
 /* ---- where an arena's blocks come from --------------------------------------------- */

@@ -235,8 +235,13 @@ a_post_sends_its_body_and_headers(void **state)
     assert_string_equal(header_of(response, "X-Seen"), "yes");
     assert_string_equal((const char *)response->body.bytes, "some body");
     net_clear(&result);
-    config.headers = bad;
     errand_spec spec;
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        (void)errand_testing_fail_allocation(nth);
+        assert_int_equal(errand_spec_http(&spec, &config), ERRAND_ENOMEM);
+        (void)errand_testing_fail_allocation(0);
+    }
+    config.headers = bad;
     assert_int_equal(errand_spec_http(&spec, &config), ERRAND_EINVAL);
 }
 

@@ -162,7 +162,8 @@ a_recorded_run_is_replayed_without_a_socket(void **state)
     const errand_recorder_config recording = {.struct_size = sizeof recording,
                                               .payloads = ERRAND_RECORD_PAYLOADS,
                                               .path = path};
-    const errand_replay_config replaying = {.struct_size = sizeof replaying, .path = path};
+    const errand_replay_config replaying = {.struct_size = sizeof replaying,
+                                            .path = path};
     run recorded = {.order = ERRAND_ORDER_ARRIVAL, .items_max = 16};
     run replayed = {.order = ERRAND_ORDER_REPLAY, .items_max = 16};
     int fd = mkstemp(path);
