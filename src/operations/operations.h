@@ -138,8 +138,7 @@ typedef struct errand__wait {
     bool begun, seated, left;
     bool keeps; /* a failure poisons nothing */
     bool item; /* of a source: a cancel poisons nothing, a close of the source stops it */
-    bool asked;       /* io was handed over */
-    const char *what; /* "'127.0.0.1:80'", for messages; or NULL */
+    bool asked; /* io was handed over */
     uint64_t limit_ns;
     errand_io io;
     errand_io *limit; /* NULL = none */

@@ -32,9 +32,9 @@ gone(errand_job *job, const errand__wait *wait, bool begun)
     if (begun && wait->item && errand__seat_gone(wait->seat) != ERRAND__SEAT_OPEN)
         return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                         "its source was closed");
-    return errand__operation_failed(job, ERRAND_OPERATION_CLOSED, "%s%sit is closed",
-                                    wait->what == NULL ? "" : wait->what,
-                                    wait->what == NULL ? "" : ": ");
+    return errand__operation_failed(
+        job, ERRAND_OPERATION_CLOSED,
+        "it is closed, or what came before on it failed or was cancelled");
 }
 
 static int32_t
@@ -74,7 +74,8 @@ errand__wait_ready(errand_job *job, errand__wait *wait)
     if (errand_job_cancelled(job))
         return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                         "it was cancelled while it waited");
-    if (!sit(job, wait))
+    if ((wait->seat != NULL && errand__seat_gone(wait->seat) != ERRAND__SEAT_OPEN) ||
+        (wait->outer != NULL && errand__seat_gone(wait->outer) != ERRAND__SEAT_OPEN))
         return gone(job, wait, true);
     if (wait->limit != NULL && wait->limit->done)
         return errand__operation_failed(job, ERRAND_OPERATION_TIMEOUT,

@@ -274,6 +274,7 @@ a_thousand_opens_of_a_fifo_without_a_writer_end_at_their_deadlines(void **state)
     free(results);
 }
 
+/* C-B3, C-B4: its buffer is the kernel's until that has given it back; a sanitizer looks on. */
 static void
 a_read_of_a_silent_pipe_is_cancelled_and_takes_nothing(void **state)
 {

@@ -469,6 +469,43 @@ a_socket_of_the_host_can_be_adopted(void **state)
     close(ends[1]);
 }
 
+/* C-D3 */
+static void
+what_is_out_at_a_shutdown_ends_with_it(void **state)
+{
+    net_rig *rig = *state;
+    net_result results[3] = {{.started = false}};
+    const size_t size = 16 * 1024 * 1024;
+    char *bytes = calloc(1, size);
+    errand_report report;
+    int peer;
+    errand_stream *stream = net_pair(rig, &peer);
+    errand_listener *listener = net_listen(rig, "127.0.0.1:0");
+    errand_spec spec;
+
+    assert_int_equal(
+        errand_stream_set(stream, ERRAND_STREAM_RECEIVE_LIMIT, 1000000000000), ERRAND_OK);
+    assert_int_equal(errand_spec_receive(&spec, stream, 5), ERRAND_OK);
+    net_start(rig, &spec, &results[0]);
+    assert_int_equal(errand_spec_send(&spec, stream, bytes, size), ERRAND_OK);
+    net_start(rig, &spec, &results[1]);
+    assert_int_equal(errand_spec_accept(&spec, listener), ERRAND_OK);
+    net_start(rig, &spec, &results[2]);
+    net_await_running(rig, 3);
+    assert_int_equal(errand_runtime_shutdown(&rig->runtime,
+                                             errand_deadline_in(20000000000u),
+                                             ERRAND_SHUTDOWN_QUIET, &report),
+                     ERRAND_OK);
+    assert_int_equal(report.running, 0);
+    assert_int_equal(report.accounts.accepted,
+                     report.accounts.drained + report.accounts.undeliverable);
+    assert_int_equal(errand_runtime_create(NULL, &rig->runtime), ERRAND_OK);
+    errand_stream_abandon(&stream);
+    errand_listener_abandon(&listener);
+    close(peer);
+    free(bytes);
+}
+
 int
 main(void)
 {
@@ -488,6 +525,7 @@ main(void)
         WITH_NET(packets_arrive_whole_with_who_sent_them),
         WITH_NET(a_datagram_socket_that_closes_ends_its_receive),
         WITH_NET(a_socket_of_the_host_can_be_adopted),
+        WITH_NET(what_is_out_at_a_shutdown_ends_with_it),
     };
     return test_group("operations/net/objects", tests, NULL, NULL);
 }
