@@ -96,6 +96,7 @@ a_connect_waits_its_whole_limit_before_it_fails(void **state)
     errand_listener_abandon(&listener);
 }
 
+/* D129: each connects before anybody accepts. */
 static void
 connections_are_accepted_in_the_order_in_which_they_came(void **state)
 {
