@@ -161,35 +161,43 @@ drain_all(world *self)
     return count != 0;
 }
 
+static void
+go_through(world *self, reactor_timers *timers, errand_identity *names)
+{
+    uint64_t begun = bench_now();
+
+    timers->heard = 0;
+    for (uint32_t i = 0; i < timers->count; i++) {
+        job *one = &self->jobs[i];
+
+        one->io = (errand_io){.kind = ERRAND_IO_TIMEOUT,
+                              .until_ns = begun + reactor_due_ms(timers, i) * 1000000};
+        self->spec.state = one;
+        note(self, errand_start(self->lease, &self->spec, one, &names[i]));
+    }
+    (void)drain_all(self);
+    timers->armed_ns = bench_now() - begun;
+    begun = bench_now();
+    for (uint32_t i = 0; timers->cancels && i < timers->count; i++)
+        note(self, errand_cancel(self->runtime, &names[i], ERRAND_REASON_EXPLICIT, NULL));
+    while (timers->heard < timers->count && self->status == ERRAND_OK)
+        if (!drain_all(self))
+            note(self, errand_park(self->runtime, UINT64_MAX));
+    timers->ended_ns = bench_now() - begun;
+}
+
 bool
 reactor_timers_errand(reactor_timers *timers, char *text, size_t size)
 {
     world self = {.timers = timers};
     errand_identity *names = calloc(timers->count, sizeof *names);
-    uint64_t begun;
 
     if (names == NULL || !world_open(&self, timers->count)) {
         snprintf(text, size, "open failed");
         return false;
     }
-    begun = bench_now();
-    for (uint32_t i = 0; i < timers->count; i++) {
-        job *one = &self.jobs[i];
-
-        one->io = (errand_io){.kind = ERRAND_IO_TIMEOUT,
-                              .until_ns = begun + reactor_due_ms(timers, i) * 1000000};
-        self.spec.state = one;
-        note(&self, errand_start(self.lease, &self.spec, one, &names[i]));
-    }
-    (void)drain_all(&self);
-    timers->armed_ns = bench_now() - begun;
-    begun = bench_now();
-    for (uint32_t i = 0; timers->cancels && i < timers->count; i++)
-        note(&self, errand_cancel(self.runtime, &names[i], ERRAND_REASON_EXPLICIT, NULL));
-    while (timers->heard < timers->count && self.status == ERRAND_OK)
-        if (!drain_all(&self))
-            note(&self, errand_park(self.runtime, UINT64_MAX));
-    timers->ended_ns = bench_now() - begun;
+    for (int round = 0; round < 2; round++) /* the first warms up */
+        go_through(&self, timers, names);
     free(names);
     return world_close(&self, text, size);
 }

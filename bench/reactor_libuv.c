@@ -67,23 +67,15 @@ fired(uv_timer_t *timer)
     ((timer_node *)timer)->timers->heard++;
 }
 
-bool
-reactor_timers_libuv(reactor_timers *timers, char *text, size_t size)
+static void
+go_through(uv_loop_t *loop, reactor_timers *timers, timer_node *nodes)
 {
-    timer_node *nodes = calloc(timers->count, sizeof *nodes);
-    uv_loop_t loop;
-    uint64_t begun;
+    uint64_t begun = bench_now();
 
-    if (nodes == NULL || uv_loop_init(&loop) != 0) {
-        snprintf(text, size, "uv_loop_init failed");
-        return false;
-    }
-    begun = bench_now();
-    for (uint32_t i = 0; i < timers->count; i++) {
-        nodes[i].timers = timers;
-        uv_timer_init(&loop, &nodes[i].timer);
+    timers->heard = 0;
+    uv_update_time(loop);
+    for (uint32_t i = 0; i < timers->count; i++)
         uv_timer_start(&nodes[i].timer, fired, reactor_due_ms(timers, i), 0);
-    }
     timers->armed_ns = bench_now() - begun;
     begun = bench_now();
     for (uint32_t i = 0; timers->cancels && i < timers->count; i++) {
@@ -91,8 +83,26 @@ reactor_timers_libuv(reactor_timers *timers, char *text, size_t size)
         timers->heard++;
     }
     if (!timers->cancels)
-        uv_run(&loop, UV_RUN_DEFAULT);
+        uv_run(loop, UV_RUN_DEFAULT);
     timers->ended_ns = bench_now() - begun;
+}
+
+bool
+reactor_timers_libuv(reactor_timers *timers, char *text, size_t size)
+{
+    timer_node *nodes = calloc(timers->count, sizeof *nodes);
+    uv_loop_t loop;
+
+    if (nodes == NULL || uv_loop_init(&loop) != 0) {
+        snprintf(text, size, "uv_loop_init failed");
+        return false;
+    }
+    for (uint32_t i = 0; i < timers->count; i++) {
+        nodes[i].timers = timers;
+        uv_timer_init(&loop, &nodes[i].timer);
+    }
+    for (int round = 0; round < 2; round++) /* the first warms up */
+        go_through(&loop, timers, nodes);
     for (uint32_t i = 0; i < timers->count; i++)
         uv_close((uv_handle_t *)&nodes[i].timer, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);

@@ -46,6 +46,11 @@ from_cxx() {
     g++ -std=c++11 -Wall -Wextra -Werror -x c++ tests/install/consumer.c -o "$folder/cxx" \
         -x none $(pkg-config --cflags --libs errand) && "$folder/cxx"
 }
+from_cxx_header() {
+    printf '#include <errand/cxx.hpp>\nint main() { errand::contain([] {}); }\n' |
+        g++ -std=c++17 -Wall -Wextra -Werror -x c++ - -o "$folder/cxx_header" \
+            -x none $(pkg-config --cflags --libs errand) && "$folder/cxx_header"
+}
 # Each by the command that docs/building.md gives, and nothing that only gcc's own C knows.
 examples() {
     for example in examples/*.c; do
@@ -68,7 +73,7 @@ lua_module() {
 same_names() {
     python3 tests/lint/exported_names.py "$LD_LIBRARY_PATH/liberrand.so" include
 }
-for test in by_cmake by_pkg_config by_pkg_config_static from_cxx examples lua_module same_names; do
+for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module same_names; do
     code=0
     $test >"$folder/said" 2>&1 || code=$?
     cat "$folder/said"

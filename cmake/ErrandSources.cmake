@@ -48,6 +48,8 @@ function(errand_describe_sources target)
     # Fields that were just stored one by one must not be loaded in pairs: the processor cannot
     # forward such a load from its store buffer and waits until that has drained.
     target_compile_options(${target} PRIVATE -fno-tree-slp-vectorize)
+    # A frame of ours never jumps over the guard of a body's stack, and one that was overrun is told.
+    target_compile_options(${target} PRIVATE -fstack-clash-protection -fstack-protector-strong)
 endfunction()
 
 function(errand_describe_library target)

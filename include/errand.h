@@ -76,7 +76,9 @@ ERRAND_API uint64_t errand_runtime_id(const errand_runtime *runtime);
 /* errand_attach: give the runtime a place in an executor.  owed_max bounds accepted -
  * drained (0 = 4096, at most 2^24 - 1).  The lease belongs to the runtime and keeps the
  * executor alive.
- * Thread: [owner].   Errors: ETHREAD · EDUPLICATE · ECLOSED · ENOMEM · EINVAL. */
+ * Thread: [owner].   Errors: ETHREAD · EDUPLICATE · ECLOSED · ENOMEM · EINVAL · EBUSY (a
+ *   reactor without threads, and the wake descriptor was asked for) · ESYSTEM (it has no
+ *   descriptors). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_attach(
     errand_runtime *runtime, errand_executor *executor, uint32_t owed_max,
     errand_lease **out_lease);
@@ -284,10 +286,10 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
 /* errand_submit: the point of admission.  Never blocks; allocates for a lease's first
  * submission of a lane and priority at most.
  * Thread: [owner].   Consumes: *take_submission on success; refused, it stays valid.
- * Errors: EFULL (the lease's bound on owed operations, or held_max for quarantined work)
- *   · ENOTHREAD (seeded: EEXTERNAL) · ENOMEM (the first of its lane) · ESPENT · EFOREIGN
- *   (another runtime's lease) · ECANCELLED (cancelled before) · EUNSUPPORTED (async jobs
- *   and pools, or the other way) · EINVAL (no such lane) · EREPRODUCE · ETHREAD. */
+ * Errors: EFULL (the lease's bound on what is owed, held_max for quarantined work) ·
+ *   ENOTHREAD · EFULL, ETAINTED, EBREAKER (pools: errand/faults.h; seeded: EEXTERNAL, as
+ *   ENOTHREAD) · ENOMEM (the first of its lane) · ESPENT · EFOREIGN (lease) · ECANCELLED
+ *   · EUNSUPPORTED (an async job) · EINVAL (no such lane) · EREPRODUCE · ETHREAD. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_submit(errand_lease *lease, errand_submission *take_submission);
 /* errand_submit_many: the first *out_accepted submissions are admitted and zeroed, the

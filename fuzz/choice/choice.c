@@ -3,7 +3,8 @@
  * D144, D145).
  * Method: the input's first bytes are a program of tasks, the rest are its choices.  The run is
  * recorded and compared with a reference that looks every choice up; then it is run a second time
- * by its bytes, and once by its tape. */
+ * by its bytes, and once by its tape, which was text in between.  Last, some runs are enumerated:
+ * no two of them make the same choices, and each is that of its tape. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,75 @@ same_trails(const plan_trail *a, const plan_trail *b)
            memcmp(a->events, b->events, a->count * sizeof a->events[0]) == 0;
 }
 
+/* The tape as text, and read again. */
+static errand_tape *
+by_its_text(errand_tape *tape)
+{
+    static char text[1 << 17];
+    errand_tape *copy = NULL;
+    size_t length = errand_tape_print(tape, text, sizeof text);
+
+    need(length < sizeof text, "a tape of such a run is short");
+    need(errand_tape_parse(text, length, &copy, NULL, 0) == ERRAND_OK,
+         "a tape's own text is refused");
+    return copy;
+}
+
+static bool
+same_choices(errand_tape *a, errand_tape *b)
+{
+    errand_choice one, other;
+
+    if (errand_tape_count(a) != errand_tape_count(b))
+        return false;
+    for (size_t i = 0; errand_tape_at(a, i, &one); i++)
+        if (errand_tape_find(b, one.site, one.key, one.ordinal, &other) != ERRAND_OK ||
+            one.value != other.value)
+            return false;
+    return true;
+}
+
+static void
+enumerate(const task_plan *plan)
+{
+    enum { RUNS = 6 };
+    static plan_trail first, again;
+    const errand_enumerator_config config = {.struct_size = sizeof config,
+                                             .width = 1 + plan->depth,
+                                             .depth = 1 + (uint32_t)plan->steps / 2,
+                                             .runs = RUNS};
+    errand_enumerator *enumerator = NULL;
+    errand_tape *tapes[RUNS] = {NULL};
+    uint64_t runs = 0;
+
+    need(errand_enumerator_create(&config, &enumerator) == ERRAND_OK, "no enumerator");
+    for (; errand_enumerator_next(enumerator); runs++) {
+        errand_choices choices = ERRAND_CHOICES_INIT;
+
+        need(runs < RUNS && errand_tape_create(&tapes[runs]) == ERRAND_OK, "a run more");
+        choices.provider = ERRAND_PROVIDER_ENUMERATE;
+        choices.held_enumerator = enumerator;
+        choices.held_record = tapes[runs];
+        run(plan, &choices, &first);
+        choices.provider = ERRAND_PROVIDER_TAPE;
+        choices.held_tape = tapes[runs];
+        choices.held_record = NULL;
+        run(plan, &choices, &again);
+        need(first.digest == again.digest && same_trails(&first, &again),
+             "the tape of an enumerated run makes another");
+        for (uint64_t i = 0; i < runs; i++)
+            need(!same_choices(tapes[i], tapes[runs]), "one run is made twice");
+    }
+    need(runs == errand_enumerator_runs(enumerator), "a count of runs");
+    need(!errand_enumerator_complete(enumerator) || runs < RUNS ||
+             !errand_enumerator_next(enumerator),
+         "complete, and there is more");
+    need(!errand_enumerator_next(enumerator), "a run after the last");
+    errand_enumerator_abandon(&enumerator);
+    for (uint64_t i = 0; i < runs; i++)
+        errand_tape_abandon(&tapes[i]);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -187,6 +257,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     run(&plan, &choices, &again);
     need(first.digest == again.digest && same_trails(&first, &again), "two runs differ");
 
+    errand_tape *copy = by_its_text(tape);
+    errand_tape_abandon(&tape);
+    tape = copy;
     choices.provider = ERRAND_PROVIDER_TAPE;
     choices.held_tape = tape;
     run(&plan, &choices, &again);
@@ -195,5 +268,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     need(!errand_tape_unused(tape, 0, &unused) && !errand_tape_changed(tape, 0, &unused),
          "the tape does not fit its own run");
     errand_tape_abandon(&tape);
+    enumerate(&plan);
     return 0;
 }

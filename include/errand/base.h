@@ -79,7 +79,11 @@ ERRAND_BEGIN
     X(EREPRODUCE, 24,                                                                    \
       "a seeded runtime refuses other threads' input, a replay what its log lacks")      \
     X(EEXTERNAL, 25,                                                                     \
-      "something real went wrong that virtual time cannot express; see the stall text")
+      "something real went wrong that virtual time cannot express; see the stall text")  \
+    X(ETAINTED, 26,                                                                      \
+      "a fault may have damaged this process; restart it, or set ERRAND_FAULTS_GO_ON")   \
+    X(EBREAKER, 27,                                                                      \
+      "too many of the pool's jobs faulted or panicked of late; submit again later")
 
 typedef enum errand_status {
 #define ERRAND_X(name, number, sentence) ERRAND_##name = number,

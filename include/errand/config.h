@@ -68,6 +68,9 @@ typedef struct errand_runtime_config {
     uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
     uint64_t deadline_ns; /* of every errand_run, on the runtime's clock; 0 = none */
     struct errand_checkpoint *held_checkpoint; /* go on there: errand/checkpoint.h */
+    /* Seeded: how far time moves after a pass while tasks are ready: what a turn of theirs
+     * costs.  0 = 1 ms; at most 1 h (EINVAL, as in arrival order).  A replay needs the same. */
+    uint64_t cycle_ns;
 } errand_runtime_config;
 
 ERRAND_END

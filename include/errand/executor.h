@@ -17,6 +17,8 @@ enum {
 };
 
 /* ---- the blocking pool: threads ---------------------------------------------------- */
+/* errand_blocking_config.flags */
+enum { ERRAND_BLOCKING_CATCH_FAULTS = 1 /* see errand/faults.h */ };
 typedef struct errand_blocking_config {
     uint32_t struct_size;
     uint32_t workers_min;       /* 0 = 1; threads that idle time does not retire */
@@ -25,7 +27,7 @@ typedef struct errand_blocking_config {
     uint64_t idle_ns;           /* an idle worker above the minimum retires; 0 = 10 s */
     size_t stack_size;          /* 0 = 1 MiB; a guard page below it */
     int32_t nice;               /* added to the thread's nice value */
-    uint32_t flags;             /* none yet; must be 0 */
+    uint32_t flags;             /* ERRAND_BLOCKING_... */
     const char *name;           /* of the threads, at most 11 bytes; NULL = "errand" */
     const uint32_t *cpus;       /* processors to run on; NULL = any */
     size_t cpu_count;
@@ -50,7 +52,8 @@ typedef struct errand_blocking_config {
  *   is not ignored), is shared by the pools that ask for the same signal, and goes with
  *   the last of them.  The pool has one thread more, which sends.
  * Thread: [any].   Errors: ENOMEM · EINVAL · EBUSY (interrupt_signal is in use by the
- *   host) · ENOTHREAD (with interrupt_signal: nobody to send it). */
+ *   host) · ENOTHREAD (with interrupt_signal or ERRAND_BLOCKING_CATCH_FAULTS: nobody to
+ *   send it or to look after the others) · EUNSUPPORTED (faults cannot be caught here). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_blocking_create(
     const errand_blocking_config *config, errand_executor **out_executor);
 

@@ -52,8 +52,9 @@ struct statx;
  * fd of OPEN, STAT, RENAME, UNLINK, MKDIR: the folder that a relative path begins in, or
  * AT_FDCWD.  A descriptor may be in blocking mode or not.  Where the back end is epoll, a
  * socket that is connected or accepted on is put into non-blocking mode.
- * A WRITE to a pipe that nobody reads answers -EPIPE and raises SIGPIPE on the thread of
- * the loop: threads of the library block it, the owner's thread is the host's. */
+ * Nothing raises SIGPIPE.  MSG_WAITALL and MSG_DONTWAIT are no flags here.  An OPEN of a
+ * FIFO waits for the other side, without a thread; a reader may hear of it up to 20 ms
+ * late.  What has requests under way is not to be closed: ask them back first. */
 typedef enum errand_io_kind {
     ERRAND_IO_NOTHING = 1,
     ERRAND_IO_TIMEOUT = 2,
@@ -138,7 +139,7 @@ ERRAND_API errand_status errand_io_cancel(errand_job *job, errand_io *io);
  * length; the job is polled when there are more.  When it is full, nothing is taken in.
  * errand_io_consume: the job has taken count items from the front; what is full goes on.
  *   Also after `done`.  Descriptors that nobody takes are the job's to close.
- * Thread and errors: as above; EINVAL (count > ready). */
+ * Thread: [worker], as above.   Errors: EINVAL (count > ready) · EUNSUPPORTED. */
 ERRAND_API errand_status
 errand_io_consume(errand_job *job, errand_io *io, uint32_t count);
 
@@ -157,7 +158,8 @@ typedef struct errand_reactor_config {
     uint32_t backend;
     uint32_t entries; /* of a loop's submission queue; 0 = 256; at most 4096 */
     /* At most so many threads of the process (epoll) or the kernel (io_uring, for each kind
-     * that it has) for what cannot be done without blocking: files, opens; 0 = 4. */
+     * that it has) for what cannot be done without blocking: files, opens; 0 = 4, with
+     * io_uring 4 for each processor. */
     uint32_t helpers;
     uint32_t flags;   /* none yet; must be 0 */
     const char *name; /* of the threads, at most 11 bytes; NULL = "errand-io" */
@@ -165,8 +167,8 @@ typedef struct errand_reactor_config {
 
 /* errand_reactor_create: an executor for async jobs, with or without requests.  config NULL
  *   = all defaults.  A lease with threads = 0 runs its jobs on the runtime's thread, so a
- *   job there must not end its thread, and errand_runtime_release answers EBUSY while
- *   requests are under way.
+ *   job there must not end its thread; the runtime is not released while requests are under
+ *   way; and the lease is attached before the wake descriptor is asked for.
  * Thread: [any].   Errors: ENOMEM · EINVAL · ENOTHREAD · ESYSTEM (no descriptors) ·
  *   EUNSUPPORTED (backend URING, and the kernel refuses it: see errno). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_reactor_create(

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include "inbox/inbox.h"
 #include "errand/async.h"
+#include "dispatch/fault.h"
 
 /* ---- counters ------------------------------------------------------------------------------- */
 /* One cell per worker and lease, and one of the owner's. */
@@ -129,23 +130,29 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     errand__block *block;
     errand__cell *cell;
     uint32_t generation;
+    int32_t kept_answer; /* see keeps */
     bool is_async, finished;
     /* Async: it has ended, but requests of it are under way: what it answered, or that it
      * panicked, is told when the last is back (errand__hands_poll). */
     bool keeps, keeps_panic;
     bool recalled; /* a cancel has asked its requests back */
-    int32_t kept_answer;
+    bool impure;   /* see errand_job_impure */
+    bool message_lost;
     struct errand_io *requests; /* under way, newest first; see workers/reactor */
-    bool impure;                /* see errand_job_impure */
     errand__defer *defers;
     errand_payload payload;
     errand__failure *failure;
-    bool message_lost;
     uintptr_t follows; /* tagged, see errand__record.details */
+    uint64_t t_start;  /* ns on CLOCK_MONOTONIC */
+    union {
+        struct {
+            size_t arena_blocks, arena_bytes; /* blocking: handed to this job */
+        };
+        struct errand__block_link *blocks; /* async: its own memory */
+    };
     int32_t sys_errno;
-    uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */
-    size_t arena_blocks;               /* blocking: handed to this job */
-    struct errand__block_link *blocks; /* async: its own memory */
+    bool held; /* async: its waker is in its roster's list of those with requests */
+    volatile bool allocating; /* inside the arena: its lists may be torn */
 };
 /* interrupt: the signal for the body of a cancelled blocking job (interrupt.c); one per worker of a
  * pool that was asked for it. */
@@ -175,12 +182,33 @@ bool errand__interrupt_wanted(const errand__record *record);
 bool errand__interrupt_ask(errand__interrupt *interrupt, const errand__record *record,
                            uint32_t generation);
 uint64_t errand__interrupt_again(errand__interrupt *interrupt, uint64_t now);
+/* ringer: what ends errand_wait_fd of a cancelled body (wait_fd.c); one per worker of a pool. */
+typedef struct errand__ringer {
+    errand__lock lock;
+    /* Guarded by lock; fd, record, generation: written by the worker alone. */
+    int fd;                 /* 0 = not made yet */
+    errand__record *record; /* whose body waits now; NULL = none */
+    uint32_t generation;
+    bool rung;
+    /* waiters: its pool's, see blocking.h.
+     * Writers: as there.  Readers: as there.  Order: acquire-release steps.  Pairs: pool-waiters.
+     * Why: as there. */
+    _Atomic uint32_t *waiters;
+} errand__ringer;
+void errand__ringer_init(errand__ringer *ringer, _Atomic uint32_t *waiters);
+void errand__ringer_fini(errand__ringer *ringer);
+/* Ends the wait of this operation's body, whose token was set before.  Any thread. */
+void errand__ringer_ring(errand__ringer *ringer, const errand__record *record,
+                         uint32_t generation);
 typedef struct errand__hands {
     errand__frame frame;          /* the worker loop's; panics of bodies land there */
     errand_job own;               /* of blocking jobs */
     errand_job *job;              /* the current one; NULL between jobs */
     errand__arena *arena;         /* made at first use; NULL before */
     errand__interrupt *interrupt; /* NULL: bodies are not signalled */
+    errand__fault *fault;         /* NULL: faults are not caught */
+    errand__ringer *ringer; /* NULL: errand_wait_fd looks at the token now and then */
+    size_t memory_max;      /* of errand_job_alloc, per job; 0 = no bound */
     errand__putter
         putter; /* owes: a dozing runtime is to be rung, see errand__hands_ring */
     /* The clock: one reading per group, then the cycle counter. */
@@ -191,6 +219,7 @@ typedef struct errand__hands {
     double ns_per_cycle;
     uint64_t epoch; /* attachment epoch of the lease whose job runs */
     uint64_t destructor_panics, leaked;
+    uint64_t memory_lost, cleanups_lost; /* after faults; they count as leaked too */
     /* The owner runs one job of a seeded lease: its end is not put, and real times are nobody's.
      * The end clears it. */
     bool here;
@@ -230,6 +259,10 @@ bool errand__hands_execute(errand__hands *hands, errand__block *block,
 /* Settles the current job as PANICKED with the message: deferred cleanups, then the put.  Also for a
  * thread that ends inside a job (pthread_exit).  Nothing if there is no current job. */
 void errand__hands_panicked(errand__hands *hands, const char *message);
+/* Settles the current job as CRASHED, for a thread that a fault tore out of its body and that touches
+ * nothing of this any more.  Deferred cleanups do not run; after a suspect verdict memory and payload
+ * are given up. */
+void errand__hands_crashed(errand__hands *hands, const errand_fault *fault);
 /* Async.  start: claim and construct; poll: one poll.  Answers what the job now is.  A panic leaves
  * as above. */
 typedef enum errand__poll {
@@ -244,7 +277,11 @@ errand__poll errand__hands_poll(errand__hands *hands, struct errand_waker *waker
 /* A pending async job is dropped unpolled: settles it as CANCELLED; false: it had ended. */
 bool errand__hands_drop_pending(errand__hands *hands, struct errand_waker *waker);
 
-/* Wakers (async.h).  The executor that claims the job sets rouse before start is called. */
+/* Wakers (async.h).  The executor that claims the job sets the type before start is called. */
+typedef struct errand__waker_type {
+    void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
+    void (*forget)(void *port);                /* the last reference is gone */
+} errand__waker_type;
 struct errand_waker {
     /* refs: Writers, Readers: any thread that holds one.  Order: acquire-release on the way down.
      * Pairs: waker-refs.  Why: the last one frees it. */
@@ -253,9 +290,8 @@ struct errand_waker {
      * executor's thread.  Order: compare-exchange, acquire-release.  Pairs: waker-state.
      * Why: the poll must see what was done before the wake. */
     atomic_uint state;
-    void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
-    void (*forget)(void *port);                /* the last reference is gone */
-    void *port;
+    const errand__waker_type *type;
+    void *port;                /* the type's; NULL = nothing to forget */
     struct errand_waker *next; /* in the executor's queues, while woken */
     errand__link pending;      /* in the executor's list of those that wait for a wake */
     bool held;      /* in the other list: of those with requests under way (reactor) */

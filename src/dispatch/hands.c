@@ -89,14 +89,17 @@ release_memory(errand_job *job)
 {
     errand__hands *hands = job->hands;
 
-    errand__job_blocks_free(job);
+    if (job->is_async) {
+        errand__job_blocks_free(job);
+        return;
+    }
     if (job->arena_blocks == 0)
         return;
     if (errand__arena_live(hands->arena) == job->arena_blocks)
         errand__arena_reset(hands->arena);
     else
         hands->leaked += job->arena_blocks;
-    job->arena_blocks = 0;
+    job->arena_blocks = job->arena_bytes = 0;
 }
 
 static void
@@ -151,6 +154,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     ERRAND__PAUSE("body-done");
     if (job->defers != NULL)
         run_defers(job);
+    if (hands->fault != NULL)
+        errand__fault_disarm(hands->fault);
     release_memory(job);
     hands->job = NULL;
     job->record = NULL;
@@ -221,6 +226,16 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     hands->job = job;
 }
 
+/* A body is about to be entered on a worker that is interrupted, or whose faults are caught. */
+static void
+open_worker(errand__hands *hands, errand__record *record, uint32_t generation)
+{
+    if (hands->fault != NULL)
+        errand__fault_arm(hands->fault, (uintptr_t)record->job->run);
+    if (hands->interrupt != NULL)
+        errand__interrupt_open(hands->interrupt, record, generation);
+}
+
 bool
 errand__hands_execute(errand__hands *hands, errand__block *block, errand__record *record,
                       uint32_t generation, errand__cell *cell)
@@ -231,8 +246,8 @@ errand__hands_execute(errand__hands *hands, errand__block *block, errand__record
                       : errand__claim(record, generation, cell)))
         return false;
     begin(job, hands, block, record, generation, cell);
-    if (hands->interrupt != NULL)
-        errand__interrupt_open(hands->interrupt, record, generation);
+    if (__builtin_expect(hands->interrupt != NULL || hands->fault != NULL, 0))
+        open_worker(hands, record, generation);
     int32_t answer = record->job->run(job, record->state, &job->payload);
     if (hands->interrupt != NULL)
         errand__interrupt_close(hands->interrupt);
@@ -258,6 +273,30 @@ errand__hands_panicked(errand__hands *hands, const char *message)
     if (job->is_async)
         job->finished = true;
     finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
+}
+
+void
+errand__hands_crashed(errand__hands *hands, const errand_fault *fault)
+{
+    errand_job *job = hands->job;
+    bool suspect = fault->verdict == ERRAND_FAULT_SUSPECT;
+    char text[256];
+
+    if (job == NULL)
+        return;
+    for (; job->defers != NULL; job->defers = job->defers->next)
+        hands->cleanups_lost++; /* their blocks too: the allocator may be locked */
+    hands->leaked += hands->cleanups_lost;
+    if (suspect) {
+        hands->memory_lost = job->arena_blocks;
+        hands->leaked += job->arena_blocks + (job->payload.held_type != NULL);
+        job->payload = (errand_payload){.data = NULL};
+        job->arena_blocks = job->arena_bytes = 0;
+        hands->arena = NULL;
+    }
+    errand__fault_text(fault, text, sizeof text);
+    errand_job_fail(job, 0, fault->signal_number, NULL, "%s", text);
+    finish(job, ERRAND_CRASHED, ERRAND_CODE_CRASHED, 0);
 }
 
 /* ---- async -------------------------------------------------------------------------------- */

@@ -172,11 +172,17 @@ errand_job_alloc(errand_job *job, size_t size)
         job->blocks = link;
         return link + 1;
     }
-    if (hands->arena == NULL && (hands->arena = errand__arena_create()) == NULL)
+    if (hands->memory_max != 0 && size > hands->memory_max - job->arena_bytes)
         return NULL;
-    block = errand__arena_alloc(hands->arena, size);
-    if (block != NULL)
+    job->allocating = true;
+    if (hands->arena == NULL)
+        hands->arena = errand__arena_create();
+    block = hands->arena != NULL ? errand__arena_alloc(hands->arena, size) : NULL;
+    if (block != NULL) {
         job->arena_blocks++;
+        job->arena_bytes += size;
+    }
+    job->allocating = false;
     return block;
 }
 

@@ -25,7 +25,7 @@ errand__waker_renew(errand_waker **take_waker)
 {
     errand_waker *waker = *take_waker;
     void *port;
-    void (*forget)(void *of);
+    const errand__waker_type *type;
 
     if (waker == NULL)
         return;
@@ -34,10 +34,10 @@ errand__waker_renew(errand_waker **take_waker)
         return;
     }
     port = waker->port; /* most often it is pushed into the same one again */
-    forget = waker->forget;
+    type = waker->type;
     memset(waker, 0, sizeof *waker);
     waker->port = port;
-    waker->forget = forget;
+    waker->type = type;
     atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
 }
 
@@ -74,7 +74,7 @@ errand_waker_wake(errand_waker *waker)
         &waker->state, &state, 1, memory_order_acq_rel, /* Pairs: waker-state */
         memory_order_relaxed));
     if (state == 0)
-        waker->rouse(waker);
+        waker->type->rouse(waker);
 }
 
 void
@@ -89,7 +89,7 @@ errand_waker_abandon(errand_waker **take_waker)
     if (atomic_fetch_sub_explicit(&waker->refs, 1, memory_order_acq_rel) !=
         1) /* Pairs: waker-refs */
         return;
-    if (waker->forget != NULL)
-        waker->forget(waker->port);
+    if (waker->port != NULL)
+        waker->type->forget(waker->port);
     errand__mem_free(NULL, waker, sizeof *waker);
 }

@@ -2,7 +2,7 @@
 #ifndef ERRAND_RECORDING_H
 #define ERRAND_RECORDING_H
 /* recording: the log file of a run, written and read.  Knows nothing of runtimes: the glue that
- * feeds it is runtime/record.c.  The format is described in README.md.
+ * feeds it is runtime/replay/record.c.  The format is described in README.md.
  *
  * Threads: one at a time. */
 #include "core/core.h"

@@ -184,15 +184,14 @@ errand__extra *
 errand__extra_take(errand__registrar *registrar)
 {
     errand__extra *extra = registrar->free_extras;
-    struct errand_waker *waker;
 
     if (extra == NULL)
         return errand__mem_alloc(NULL, sizeof *extra);
     registrar->free_extras = extra->next_free;
-    waker = extra->waker;
-    *extra =
-        errand__label_only; /* copied: compilers clear this much by a slow instruction */
-    extra->waker = waker;
+    extra->key = extra->begin = extra->due = extra->tie = extra->fate = 0;
+    extra->deadline_stage = extra->fixed_code = 0;
+    extra->begun = extra->arrived = extra->counted = extra->in_domain = false;
+    atomic_store_explicit(&extra->work_done, 0, memory_order_relaxed);
     return extra;
 }
 
@@ -201,6 +200,7 @@ errand__extra_give(errand__registrar *registrar, errand__extra *extra)
 {
     if (extra == &errand__label_only)
         return;
+    ERRAND_ASSERT(extra->due_entry.position == 0);
     if (extra->domain != NULL)
         errand__domain_let(registrar, extra->domain);
     extra->domain = NULL;

@@ -89,31 +89,34 @@ typedef struct errand__domain {
 /* What only some operations have; allocated in bind (or start) by the runtime's thread, from the
  * library's own memory: a body that outlives its runtime still reads it (O58). */
 typedef struct errand__extra {
-    uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
-    uint64_t quarantine_ns, work_max; /* 0 = none */
-    bool no_signal; /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
-    bool effect_free;
-    uint8_t deadline_stage; /* what deadline_entry waits for; see deadlines.c */
+    /* First what every operation of the seeded orders needs when it is due. */
+    errand__heap_entry due_entry; /* seeded orders: in the due heap */
+    uint64_t key, begin;          /* seeded orders */
+    errand__domain *domain;       /* a counted reference, or NULL */
+    uint64_t label_hash;          /* seeded orders: of its name */
+    uint32_t slot;                /* seeded orders: its record's */
+    /* What deadline_entry waits for, see deadlines.c; 0 = it is in no heap. */
+    uint8_t deadline_stage;
     /* Seeded orders: the errand_code that the program hears of at the due, whatever the body
      * answers; 0 = the body's. */
     uint8_t fixed_code;
-    bool begun;     /* of a domain: virtual time has reached its begin */
-    bool arrived;   /* paced: its completion has come and waits for its due */
-    bool counted;   /* seeded: among its lease's told ones */
-    bool in_domain; /* seeded: among its domain's that are out */
+    bool no_signal; /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
+    bool effect_free;
+    bool begun;                 /* of a domain: virtual time has reached its begin */
+    bool arrived;               /* paced: its completion has come and waits for its due */
+    bool counted;               /* seeded: among its lease's told ones */
+    bool in_domain;             /* seeded: among its domain's that are out */
+    struct errand_waker *waker; /* async: a counted reference; else one for later */
+    uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
+    uint64_t quarantine_ns, work_max; /* 0 = none */
+    struct errand__extra *next_free;
+    uint64_t due, tie, fate; /* seeded orders */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
-    struct errand_waker *waker; /* async: a counted reference; else one for later */
-    uint64_t key, begin, due, tie, fate; /* seeded orders */
-    uint64_t label_hash;                 /* seeded orders: of its name */
-    uint32_t slot;                       /* seeded orders: its record's */
-    errand__heap_entry due_entry;        /* seeded orders: in the due heap */
-    errand__heap_entry begin_entry;      /* paced: in the begin heap */
-    errand__domain *domain;              /* a counted reference, or NULL */
-    errand__link domain_link;            /* in the domain's queue */
-    errand__heap_entry deadline_entry;   /* in the runtime's deadline heap */
-    struct errand__extra *next_free;
+    errand__heap_entry deadline_entry; /* in the runtime's deadline heap */
+    errand__heap_entry begin_entry;    /* paced: in the begin heap */
+    errand__link domain_link;          /* in the domain's queue */
 } errand__extra;
 
 /* What a name, a trace id or exact times need: a line beside the records, one per slot, touched only
@@ -271,8 +274,8 @@ errand__record_identity(uint64_t runtime_id, const errand__record *record)
                                 record->operation, record->kind,    record->slot};
     return identity;
 }
-/* An extra, zeroed but for the waker that it was given back with; from the free list or the
- * allocator.  NULL = no memory. */
+/* An extra, blank but for the waker that it was given back with and for what record_fill sets;
+ * from the free list or the allocator.  NULL = no memory.  give: it is in no heap and no queue. */
 errand__extra *errand__extra_take(errand__registrar *registrar);
 void errand__extra_give(errand__registrar *registrar, errand__extra *extra);
 

@@ -6,7 +6,7 @@
  * another thread but never has two.  A forked child is recognised by a number that the fork
  * handler steps: one load per call (O61). */
 #include <string.h>
-#include "runtime/checkpoint.h"
+#include "runtime/kept/checkpoint.h"
 #include "runtime/runtime.h"
 
 errand_status
@@ -55,6 +55,10 @@ config_check(const errand_runtime_config *config)
                            (config->held_allocator->alloc != NULL &&
                             config->held_allocator->free != NULL),
                        ERRAND_EINVAL, "the allocator needs alloc and free");
+    ERRAND_REQUIRE_ARG(config->cycle_ns == 0 || (config->order != ERRAND_ORDER_ARRIVAL &&
+                                                 config->cycle_ns <= ERRAND__CYCLE_MAX),
+                       ERRAND_EINVAL,
+                       "config->cycle_ns is at most an hour, and for virtual time only");
     ERRAND_REQUIRE_ARG(config->held_recorder == NULL || !config->held_recorder->begun,
                        ERRAND_EINVAL, "the recorder has a runtime; open another one");
     if (config->held_replay != NULL) {

@@ -11,21 +11,11 @@
  *
  * A step of a task's run has a hash of what was ready beside it: of two runs that differ it tells
  * whether the same set was ready and another task was chosen, or whether somebody was woken that
- * was not in the other. */
-#include "scheduler/scheduler.h"
-
-static void
-write_step(unsigned char *bytes, const errand_step *step, uint64_t label_hash)
-{
-    errand__word_write(bytes, step->step);
-    errand__word_write(bytes + 8, step->time_ns);
-    errand__word_write(bytes + 16, (uint64_t)step->kind << 32 | step->detail);
-    errand__word_write(bytes + 24, step->key);
-    errand__word_write(bytes + 32, step->value);
-    errand__word_write(bytes + 40, label_hash);
-    errand__word_write(bytes + 48, step->chosen);
-    errand__word_write(bytes + 56, step->context);
-}
+ * was not in the other.
+ *
+ * An event is read word by word: it was written so just before, and a wider read, as a copy of the
+ * whole is, would wait until those words are out of the store buffer. */
+#include "scheduler/audit.h"
 
 void
 errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
@@ -33,18 +23,22 @@ errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
 {
     errand__audit *audit = &scheduler->audit;
     unsigned char bytes[ERRAND__AUDIT_BYTES];
-    errand_step step = *event;
+    errand__step_frame frame;
+    errand_step step;
 
     if (!errand__audit_listens(audit))
         return;
-    step.step = ++audit->steps;
-    step.time_ns = scheduler->now;
-    step.chosen = audit->chosen;
-    audit->chosen = 0;
+    frame = errand__step_take(scheduler);
     if (audit->seeded || audit->record != NULL) {
-        write_step(bytes, &step, label_hash);
-        audit->mix = errand__mix_bytes(audit->mix, bytes, sizeof bytes);
+        errand__step_write(bytes, &frame, event, label_hash);
+        audit->mix = errand__mix_step(audit->mix, bytes);
     }
+    if (errand__audit_only_folds(audit))
+        return;
+    step = *event;
+    step.step = frame.step;
+    step.time_ns = frame.time_ns;
+    step.chosen = frame.chosen;
     if (audit->replay != NULL)
         audit->replay(audit->replay_arg, &step);
     if (audit->record != NULL)

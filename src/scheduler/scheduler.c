@@ -30,7 +30,7 @@ errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config
         .grace = config->grace_ns == 0 ? GRACE_DEFAULT : config->grace_ns,
         .real_clock = !seeded && !test_clock,
         .now = config->start_ns,
-        .cycle = CYCLE_DEFAULT,
+        .cycle = config->cycle_ns == 0 ? CYCLE_DEFAULT : config->cycle_ns,
         .registrations = 1,
         .next_task = 1,
         .propagates = (config->flags & ERRAND_RUNTIME_PROPAGATE) != 0,

@@ -13,6 +13,8 @@
 #include "errand/task.h"
 #include "errand/tree.h"
 
+#define ERRAND__CYCLE_MAX UINT64_C(3600000000000)
+
 typedef struct errand__scheduler errand__scheduler;
 
 /* ---- timers (timers.c): (deadline, registration) order ------------------------------------ */
@@ -118,7 +120,6 @@ void errand__policy_readied(errand__scheduler *scheduler, errand__ready *ready);
 errand__ready *errand__policy_pick(errand__scheduler *scheduler);
 
 /* ---- audit (audit.c) ----------------------------------------------------------------------------- */
-#define ERRAND__AUDIT_BYTES 64 /* of a step, as it is hashed */
 typedef struct errand__audit {
     bool seeded;
     uint64_t mix, steps;
@@ -141,6 +142,13 @@ errand__audit_listens(const errand__audit *audit)
 {
     return audit->seeded || audit->trace != NULL || audit->record != NULL ||
            audit->replay != NULL;
+}
+/* The common case: nobody hears of a step, the digest takes it in. */
+static inline bool
+errand__audit_only_folds(const errand__audit *audit)
+{
+    return audit->seeded && ((uintptr_t)audit->trace | (uintptr_t)audit->record |
+                             (uintptr_t)audit->replay) == 0;
 }
 /* One step: folded into the digest in seeded orders, handed to trace and recorder in all. */
 void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
@@ -225,21 +233,50 @@ typedef struct errand__task_defer {
 } errand__task_defer;
 
 struct errand_task {
+    /* First what every wait and visit of a task needs. */
     errand__ready ready; /* linked: it runs at the next pass with why */
-    errand__timer limit; /* of its wait */
-    errand__timer guard; /* the limit of its shield, else the end of its grace */
-    errand__link
-        waiting;       /* in scheduler->waiting while a wait is registered: key order */
-    errand__link all;  /* in scheduler->all: spawn order */
-    errand__link work; /* in scheduler->ending or ->cancelling */
     errand__scheduler *scheduler;
-    /* The name.  number 0 = a free record; records stay mapped, so an old id is recognised. */
-    uint64_t number, key;
-    uint64_t spawns, submissions, draws; /* ordinals of what hangs on its key */
-    uint32_t slot, holds;
+    uint64_t key;
+    uint64_t number; /* the name; 0 = a free record; records stay mapped */
+    uint64_t label_hash;
     /* What it is.  fn NULL once it ended; on_end, drop, trace NULL once they may not be called. */
     errand_task_fn *fn;
     void *state;
+    void *operation; /* the runtime's resume object of an operation's wait, or NULL */
+    errand__link
+        waiting;         /* in scheduler->waiting while a wait is registered: key order */
+    uint8_t phase;       /* errand_task_state; 0 = free */
+    uint8_t wait;        /* errand__task_wait */
+    uint8_t why;         /* errand_why of the next visit */
+    uint8_t end;         /* errand_task_end, once decided */
+    uint8_t reason;      /* errand_reason; sticky, the first wins */
+    bool told;           /* it was resumed with the reason */
+    bool shield_over;    /* the shield's limit passed */
+    bool timed_out;      /* its operation was cancelled by the wait's limit */
+    bool token;          /* errand_task_wake came before the park */
+    bool ending;         /* its end was decided */
+    bool finished;       /* ended: only holds keep the record */
+    bool spent;          /* a context: it had its task */
+    bool consumes;       /* a task: its end is that of the context above it (D55) */
+    bool propagates;     /* a root: the first failure below becomes its own (D70) */
+    bool doomed;         /* a root: it ends as failed at its next turn */
+    bool selects;        /* it waits for a select, or did until its visit */
+    bool decided;        /* a select: the winner is chosen */
+    bool counts;         /* a signal: the stop waits for it */
+    bool told_end;       /* a watch: what it watched has ended */
+    uint8_t node;        /* errand__node */
+    uint32_t shields;    /* depth */
+    uint32_t reruns;     /* how often a past deadline put it into pass rerun_pass */
+    errand__timer limit; /* of its wait */
+    uint64_t wait_id, generation; /* the wait's key; an operation's is the record's */
+    size_t join_count, join_room;
+    errand__join *joins, join_own;
+    errand_task *group; /* the select it waits for; of a select, who waits for it */
+    uint64_t spawns, submissions, draws; /* ordinals of what hangs on its key */
+    errand__timer guard; /* the limit of its shield, else the end of its grace */
+    errand__link all;    /* in scheduler->all: spawn order */
+    errand__link work;   /* in scheduler->ending or ->cancelling */
+    uint32_t slot, holds;
     void (*on_end)(errand_runtime *runtime, errand_task_id id, void *state);
     void (*drop)(void *state);
     bool (*trace)(void *state, errand_visitor *visitor);
@@ -249,43 +286,14 @@ struct errand_task {
     errand__link children, sibling;
     uint64_t contexts;    /* ordinal of those made below it */
     errand__cause *cause; /* of its failure, or NULL */
-    /* The wait. */
-    uint64_t wait_id, generation; /* its key; an operation's is the record's */
-    errand__join *joins, join_own;
-    size_t join_count, join_room;
-    errand_task *group;   /* the select it waits for; of a select, who waits for it */
     size_t winner;        /* of a select: the member that counts; SIZE_MAX = none */
     errand__link joiners; /* errand__join.link of those who wait for this one */
-    void *operation; /* the runtime's resume object of an operation's wait, or NULL */
     /* Cancel. */
     uint64_t grace_end; /* 0 = no grace has begun */
     uint64_t shield_limit;
-    uint32_t shields; /* depth */
-    uint32_t reruns;  /* how often a past deadline put it into pass rerun_pass */
     uint64_t rerun_pass;
     errand__task_defer *defers;
-    uint8_t phase;    /* errand_task_state; 0 = free */
-    uint8_t wait;     /* errand__task_wait */
-    uint8_t why;      /* errand_why of the next visit */
-    uint8_t end;      /* errand_task_end, once decided */
-    uint8_t reason;   /* errand_reason; sticky, the first wins */
-    bool told;        /* it was resumed with the reason */
-    bool shield_over; /* the shield's limit passed */
-    bool timed_out;   /* its operation was cancelled by the wait's limit */
-    bool token;       /* errand_task_wake came before the park */
-    bool ending;      /* its end was decided */
-    bool finished;    /* ended: only holds keep the record */
-    bool spent;       /* a context: it had its task */
-    bool consumes;    /* a task: its end is that of the context above it (D55) */
-    bool propagates;  /* a root: the first failure below becomes its own (D70) */
-    bool doomed;      /* a root: it ends as failed at its next turn */
-    bool selects;     /* it waits for a select, or did until its visit */
-    bool decided;     /* a select: the winner is chosen */
-    bool counts;      /* a signal: the stop waits for it */
-    bool told_end;    /* a watch: what it watched has ended */
-    uint8_t node;     /* errand__node */
     char label[ERRAND__LABEL_MAX];
-    uint64_t label_hash;
     errand_task *next_free;
 };
 
@@ -319,7 +327,7 @@ struct errand__scheduler {
     bool real_clock; /* arrival without a test clock: now follows CLOCK_MONOTONIC */
     /* Time.  now is virtual (inline), moved by hand (test clock) or the last reading. */
     uint64_t now;
-    uint64_t cycle; /* D21: 1 ms */
+    uint64_t cycle; /* D21, D32 */
     errand__heap timers;
     uint64_t registrations;
     /* ready: items that the next pass takes; pass: the snapshot that is being run (D3). */
@@ -353,7 +361,7 @@ struct errand__scheduler {
     errand__heap begins; /* paced: by (begin, tie, key); errand__extra.begin_entry */
     errand__latency *latencies; /* by kind */
     size_t latency_count, latency_room;
-    /* The drive's cursor (runtime/drive.c): which source a turn goes on with, and how many items it
+    /* The drive's cursor (runtime/turns/drive.c): which source a turn goes on with, and how many items it
      * may still take there. */
     int turn_source;
     uint32_t turn_left;

@@ -4,7 +4,7 @@
  * Everything that the call leads to is written down before it: the function may never return
  * here, because the host left it by longjmp (O34).  Then scheduler->running still says who it
  * was, and errand__scheduler_unwound ends it as failed. */
-#include "scheduler/scheduler.h"
+#include "scheduler/audit.h"
 
 static void answered(errand_task *task, errand_task_answer answer);
 
@@ -56,16 +56,16 @@ errand__task_enter(errand_task *task, const errand_task_news *news)
     task->phase = ERRAND_TASK_RUNNING;
     task->why = 0;
     scheduler->running = task;
-    errand__audit_event(scheduler,
-                        &(errand_step){
-                            .kind = ERRAND_STEP_TASK,
-                            .detail = (uint32_t)news->why,
-                            .key = task->key,
-                            .value = task->number,
-                            .context = scheduler->audit.ready,
-                            .label = task->label,
-                        },
-                        task->label_hash);
+    errand__audit_fold(scheduler,
+                       &(errand_step){
+                           .kind = ERRAND_STEP_TASK,
+                           .detail = (uint32_t)news->why,
+                           .key = task->key,
+                           .value = task->number,
+                           .context = scheduler->audit.ready,
+                           .label = task->label,
+                       },
+                       task->label_hash);
     answer = task->fn(task, task->state, news);
     scheduler->running = NULL;
     answered(task, answer);

@@ -175,7 +175,7 @@ diff_watch(diff_run *run, bool (*watch)(diff_run *run, const errand_step *step))
 /* ---- the program ------------------------------------------------------------------------------------------ */
 
 static errand_recorder *
-begin(diff_run *run, const char *path)
+begin(diff_run *run, const char *path, uint64_t seed)
 {
     errand_recorder_config record = {
         .struct_size = sizeof record,
@@ -186,7 +186,7 @@ begin(diff_run *run, const char *path)
     errand_runtime_config config = {
         .struct_size = sizeof config,
         .order = ERRAND_ORDER_INLINE,
-        .seed = 20,
+        .seed = seed,
     };
     errand_recorder *recorder = NULL;
 
@@ -223,9 +223,9 @@ main(int argc, char **argv)
     errand_recorder *recorder;
     errand_task_id top, victim;
 
-    diff_require(argc == 3, "usage: program LOG plain|injected");
+    diff_require(argc == 4, "usage: program LOG plain|injected SEED");
     run.injected = strcmp(argv[2], "injected") == 0;
-    recorder = begin(&run, argv[1]);
+    recorder = begin(&run, argv[1], strtoull(argv[3], NULL, 10));
     top = spawn(&run, NULL, "top", stay, &run);
     for (int i = 0; i < 3; i++) {
         chatters[i].run = &run;

@@ -4,7 +4,7 @@
 /* diff_rig: a program that runs one seed and records it, and in which one kind of nondeterminism may
  * be injected:
  *
- *     program LOG plain|injected
+ *     program LOG plain|injected SEED
  *
  * It prints the number of the first step that the injection changed ("step N"), which it knows
  * because it made it: that is what errand diff must find.  Three tasks chatter (operations, draws,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Ten kinds of nondeterminism, each injected into one of two runs of a seed: errand diff names the
 first step that it changed, which the program itself knows, and a hint that fits.  And what it says
-of logs that are equal, other, torn and damaged."""
+of logs that are equal, other, torn and damaged.  ERRAND_TEST_SCALE=10 (./check --long) has ten
+seeds for each kind instead of one."""
 import json
 import os
 import subprocess
@@ -10,10 +11,10 @@ import program_case
 PROGRAMS = os.environ["DIFF_PROGRAMS"]
 
 
-def _log(case, name, log, how):
+def _log(case, name, log, how, seed=20):
     """Runs the program; the step that it says the injection changes first."""
     path = case.path(log)
-    done = subprocess.run([os.path.join(PROGRAMS, "diff_" + name), path, how],
+    done = subprocess.run([os.path.join(PROGRAMS, "diff_" + name), path, how, str(seed)],
                           capture_output=True, text=True, timeout=60, env=case.environment)
     assert done.returncode == 0, (done.stdout, done.stderr)
     return int(done.stdout.split()[1])
@@ -25,23 +26,30 @@ def _json(case, a, b, code):
     return json.loads(done.out)
 
 
-def _finds(case, name, hint):
-    plain = _log(case, name, "a.log", "plain")
-    again = _log(case, name, "again.log", "plain")
-    injected = _log(case, name, "b.log", "injected")
-    assert plain == again == injected > 4096, (plain, again, injected)
+def _finds_in(case, name, hint, seed):
+    plain = _log(case, name, "a.log", "plain", seed)
+    again = _log(case, name, "again.log", "plain", seed)
+    injected = _log(case, name, "b.log", "injected", seed)
+    assert plain == again == injected > 4096, (seed, plain, again, injected)
     equal = _json(case, "a.log", "again.log", 0)
     assert equal["answer"] == "equal", equal
     found = _json(case, "a.log", "b.log", 1)
     assert found["answer"] == "different", found
-    assert found["step"] == injected, (found["step"], injected, found["hint"])
-    assert found["hint"] == hint, found
+    assert found["step"] == injected, (seed, found["step"], injected, found["hint"])
+    assert found["hint"] == hint, (seed, found)
     assert len(found["common"]) == 20, found
     assert found["common"][-1]["step"] == injected - 1
     said = case.run("diff", case.path("a.log"), case.path("b.log"))
     assert said.code == 1 and "first at step %d," % injected in said.out, said
     assert "hint: " in said.out and "mend: " in said.out, said
     return found, said.out
+
+
+def _finds(case, name, hint):
+    """With the first seed last, whose log the tests look into."""
+    for seed in range(20 + program_case.SCALE - 1, 20, -1):
+        _finds_in(case, name, hint, seed)
+    return _finds_in(case, name, hint, 20)
 
 
 def a_sleep_by_a_real_clock_is_found(case):

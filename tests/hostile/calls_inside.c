@@ -3,6 +3,7 @@
  * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
 #include "errand/choice.h"
 #include "errand/traps.h"
+#include "errand/wait.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -49,6 +50,14 @@ call_job_epoch(stage *self, int broken)
 {
     (void)errand_job_epoch(N(1, self->job));
     return told(self);
+}
+
+static errand_status
+call_wait_fd(stage *self, int broken)
+{
+    errand_status status = errand_wait_fd(N(1, self->job), -1, 0, 1, NULL);
+
+    return status == ERRAND_ETIMEOUT ? ERRAND_OK : status;
 }
 
 static errand_status
@@ -274,6 +283,8 @@ const public_call inside_calls[] = {
     {"errand_job_epoch", call_job_epoch, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},
     {"errand_job_impure", call_job_impure, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK},
+    {"errand_wait_fd", call_wait_fd, PLACE_JOB, 1, ERRAND_EMISUSE, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},
     {"errand_job_message", call_job_message, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: one small function per public call, and the table of what each answers where.
  * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
+#include "errand/faults.h"
+#include "errand/io.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
@@ -39,6 +41,17 @@ call_async_create(stage *self, int broken)
         stage_forget_misuse(self);
         return ERRAND_OK;
     }
+    errand_executor_abandon(&executor);
+    return made;
+}
+
+static errand_status
+call_reactor_create(stage *self, int broken)
+{
+    (void)self;
+    errand_executor *executor = NULL;
+    errand_status made = errand_reactor_create(NULL, N(1, &executor));
+
     errand_executor_abandon(&executor);
     return made;
 }
@@ -138,6 +151,41 @@ call_runtime_ages(stage *self, int broken)
     errand_executor_snapshot snapshot;
 
     return errand_runtime_ages(N(1, RUNTIME), N(2, &snapshot));
+}
+
+/* The stage's executors are no pools: where nothing else is wrong that is all they say. */
+static errand_status
+but_for_the_kind(stage *self, errand_status status)
+{
+    if (status != ERRAND_EUNSUPPORTED)
+        return status;
+    stage_forget_misuse(self);
+    return ERRAND_OK;
+}
+
+static errand_status
+call_faults_set(stage *self, int broken)
+{
+    errand_faults_config config = {.struct_size = sizeof config};
+
+    return but_for_the_kind(self, errand_faults_set(N(1, self->spare), N(2, &config)));
+}
+
+static errand_status
+call_faults_read(stage *self, int broken)
+{
+    errand_faults faults;
+
+    return but_for_the_kind(self, errand_faults_read(N(1, self->spare), N(2, &faults)));
+}
+
+static errand_status
+call_faults_find(stage *self, int broken)
+{
+    errand_fault fault;
+
+    return but_for_the_kind(
+        self, errand_faults_find(N(1, self->spare), N(2, &self->queued), N(3, &fault)));
 }
 
 static errand_status
@@ -317,6 +365,8 @@ const public_call other_calls[] = {
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_async_create", call_async_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_reactor_create", call_reactor_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_manual_create", call_manual_create, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_executor_create", call_executor_create, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_OK,
@@ -330,6 +380,12 @@ const public_call other_calls[] = {
     {"errand_lease_ages", call_lease_ages, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_runtime_ages", call_runtime_ages, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_faults_set", call_faults_set, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_faults_read", call_faults_read, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_faults_find", call_faults_find, PLACE_PLAIN, 3, ERRAND_OK, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_digest", call_digest, PLACE_PLAIN, 1, ERRAND_ETHREAD, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

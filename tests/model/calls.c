@@ -401,6 +401,7 @@ static const struct {
     {"look", 2, play_look},
     {"spawn", 3, play_spawn},
     {"nudge", 3, play_nudge},
+    {"tree", 2, play_tree},
     {"hand_over", 1, play_hand_over},
     {"hold", 4, play_hold},
     {"park", 2, play_park},

@@ -35,6 +35,19 @@ count_entered(play *p)
         p->entered++;
 }
 
+/* Jobs of one domain run one at a time. */
+static void
+check_domain(play *p, play_op *op)
+{
+    for (int i = 0; i < p->ops; i++) {
+        const play_op *other = &p->op[i];
+        if (other != op && other->runtime == op->runtime &&
+            other->spec.domain == op->spec.domain && other->bodies > 0 &&
+            !other->body_over)
+            play_fail(p, "op %d runs beside %d of its domain", op->index, i);
+    }
+}
+
 static int32_t
 begin(play_op *op, errand_job *job)
 {
@@ -42,6 +55,8 @@ begin(play_op *op, errand_job *job)
     errand_identity identity = errand_job_identity(job);
 
     op->bodies++;
+    if (op->spec.domain != 0)
+        check_domain(p, op);
     (void)errand_job_epoch(job);
     p->result->bodies++;
     play_event(p, "body", op->index, 0);
@@ -188,6 +203,7 @@ end(play_op *op, errand_job *job, errand_payload *out_payload)
     default:
         break;
     }
+    op->body_over = true;
     play_event(p, "ends", op->index, (uint64_t)answer);
     PLAY_MODEL(p, model_ended(&p->model, op->index,
                               op->plan.end == PLAY_END_PANIC ? INT32_MIN : answer));
@@ -235,6 +251,7 @@ start(errand_job *job, void *state, errand_payload *out_payload)
     if (op->plan.extra == PLAY_EXTRA_START)
         return 0;
     count_entered(op->play); /* it will not be polled */
+    op->body_over = true;
     PLAY_MODEL(op->play,
                model_ended(&op->play->model, op->index, op->plan.take ? 5 : INT32_MIN));
     if (op->plan.take)
@@ -277,6 +294,7 @@ static void
 drop_state(void *state)
 {
     ((play_op *)state)->state_drops++;
+    ((play_op *)state)->body_over = true;
     play_burst(state, PLAY_BURST_STATE);
 }
 

@@ -403,6 +403,8 @@ play_close_runtime(play *p, int runtime, errand_shutdown_mode mode)
     errand_report report = {0};
     size_t posted = 0;
 
+    if (!p->judged)
+        play_close_tree(p, runtime);
     play_close_handles(p, runtime);
     p->closing = true;
     PLAY_MODEL(p, model_closing(&p->model, runtime));
@@ -453,6 +455,10 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
                 .result = result,
                 .verb = "begin",
                 .arming = -1};
+    p->choices = (errand_choices)ERRAND_CHOICES_INIT;
+    p->choices.policy = (errand_policy)(bytes[1] / 12 % ERRAND_POLICIES);
+    p->choices.depth = bytes[0] % 4;
+    p->choices.steps = 1 + bytes[0];
     p->hand.op = -1;
     play_watch_misuse();
     errand_testing_pause(play_paused, p);
@@ -472,6 +478,7 @@ begin(play *p, const uint8_t *bytes, size_t size, uint64_t inline_seed, bool tra
                                         : ERRAND_ORDER_PACED,
         .seed = inline_seed,
         .flags = p->judged && !p->real_clock ? ERRAND_RUNTIME_TEST_CLOCK : 0,
+        .choices = p->judged ? NULL : &p->choices,
         .on_completion = play_heard,
         .held_on_completion_arg = p,
     };

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include "errand/async.h"
+#include "errand/choice.h"
 #include "errand/executor.h"
 #include "errand/order.h"
 #include "errand/task.h"
@@ -64,6 +65,7 @@ typedef struct play_op {
     void *slot;                           /* what its trace shows to a collector */
     bool owned, continued, left, awaited; /* awaited: by a task */
     bool outlives;                        /* its body runs, and its runtime has ended */
+    bool body_over;
     int bodies, deferred;
     int state_drops, decoder_ends, decodes, hook_drops, hook_cancels, reaps,
         continuation_ends;
@@ -90,7 +92,11 @@ typedef struct play_task {
     errand_task *handle; /* of its first visit on */
     int32_t why;         /* the code that it failed with, if it said one */
     bool answered_failed;
-    errand_handle held;
+    errand_handle held, watch;
+    errand_select select;
+    errand_signal signal;
+    errand_handle members[4]; /* of its select */
+    bool selecting;           /* it waits for it */
     errand_task_id id;
     uint8_t plan[3];
 } play_task;
@@ -140,6 +146,10 @@ typedef struct play {
     play_token token[PLAY_SORTS][PLAY_REGISTERS];
     int names, ops, tasks;
     play_task task[PLAY_TASKS];
+    errand_context place[MODEL_RUNTIMES][2];
+    errand_select select[MODEL_RUNTIMES];
+    errand_signal signal[MODEL_RUNTIMES];
+    errand_choices choices;
     play_name name[MODEL_OPS];
     play_op op[MODEL_OPS];
     play_node node[MODEL_RUNTIMES][PLAY_NODES];
@@ -211,6 +221,14 @@ void play_nudge(play *p, unsigned a, unsigned b, unsigned c);
 void play_check_tasks(play *p, int runtime);
 void play_close_handles(play *p, int runtime);
 void play_step_taken(void *arg, const errand_step *step);
+
+/* tree.c */
+void play_tree(play *p, unsigned a, unsigned b, unsigned c);
+void play_tree_told(play_task *self, const errand_task_news *news);
+/* which: 0 the first of several, 1 a signal or the stop, 2 a watch. */
+errand_status play_tree_wait(play_task *self, errand_task *task, unsigned byte,
+                             unsigned which);
+void play_close_tree(play *p, int runtime);
 
 /* parts.c: what runs on the owner's thread. */
 void play_know_name(play_op *op); /* it is seen for the first time, perhaps */

@@ -119,7 +119,7 @@ do_little(play_task *self, errand_task *task, unsigned byte)
 {
     play *p = self->play;
 
-    switch (byte / 9 % 6) {
+    switch (byte / 9 % 9) {
     case 0:
         shield(self, task, byte);
         break;
@@ -134,6 +134,10 @@ do_little(play_task *self, errand_task *task, unsigned byte)
         break;
     case 4:
         return wait_wrongly(self, task);
+    case 5:
+    case 6:
+    case 7:
+        return play_tree_wait(self, task, byte, byte / 9 % 9 - 5);
     default:
         play_nested(p, 2);
         break;
@@ -170,6 +174,7 @@ visit(errand_task *task, void *state, const errand_task_news *news)
     self->handle = task;
     if (news->verdict.value != NULL)
         news->verdict.drop(news->verdict.value);
+    play_tree_told(self, news);
     if (++self->visits > 12)
         return ERRAND_TASK_DONE;
     switch (byte % 9) {
@@ -213,15 +218,20 @@ drop(void *state)
 static errand_status
 spawn_in_context(play_task *self, const errand_task_spec *spec)
 {
-    errand_runtime *runtime = self->play->runtime[self->runtime];
+    play *p = self->play;
+    errand_runtime *runtime = p->runtime[self->runtime];
+    errand_context *place = &p->place[self->runtime][self->plan[1] & 1];
     errand_context above, context = {0}, copy;
 
-    if (errand_context_create(runtime, NULL, NULL, &above) != ERRAND_OK ||
-        errand_context_child(runtime, &above, "below", &context) != ERRAND_OK)
+    if (place->node != 0) { /* made before, by play_tree; it may have been given up */
+        context = *place;
+        *place = (errand_context){0};
+    } else if (errand_context_create(runtime, NULL, NULL, &above) != ERRAND_OK ||
+               errand_context_child(runtime, &above, "below", &context) != ERRAND_OK)
         play_fail(self->play, "no context");
     copy = context;
     errand_status status = errand_context_spawn(runtime, &context, spec, &self->held);
-    if (status == ERRAND_OK &&
+    if (status == ERRAND_OK && self->ended == 0 && /* else it was given up before */
         errand_context_spawn(runtime, &copy, spec, NULL) != ERRAND_ESPENT)
         play_fail(self->play, "a context is used twice");
     self->id = self->held.task;
@@ -289,6 +299,9 @@ play_spawn(play *p, unsigned a, unsigned b, unsigned c)
                              .label = labels[c % 3],
                              .fn = visit,
                              .state = self,
+                             .flags = c & 16   ? ERRAND_TASK_PROPAGATE
+                                      : c & 32 ? ERRAND_TASK_CATCH
+                                               : 0,
                              .held_on_end = end,
                              .held_drop = drop};
 
@@ -300,6 +313,8 @@ play_spawn(play *p, unsigned a, unsigned b, unsigned c)
                         .plan = {(uint8_t)a, (uint8_t)b, (uint8_t)c}};
     if (parent != NULL && ((a & 2) == 0 || parent->runtime != runtime))
         parent = NULL;
+    if (parent != NULL || c & 8)
+        spec.flags = 0; /* they are of roots */
     errand_status status =
         parent == NULL && c & 8
             ? spawn_in_context(self, &spec)

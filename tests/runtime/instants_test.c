@@ -229,6 +229,83 @@ step_start_late(errand_task *task, actor *self, const errand_task_news *news)
     return ERRAND_TASK_DONE;
 }
 
+static errand_task_answer
+step_wake_the_sleeper(errand_task *task, actor *self, const errand_task_news *news)
+{
+    const actor *sleeper = self->arg;
+
+    assert_int_equal(errand_task_wake(self->in->runtime, &sleeper->id), ERRAND_OK);
+    return self->visits == 5 ? ERRAND_TASK_DONE : step_yield(task, self, news);
+}
+
+/* D148: a wake that is for no sleep neither ends it nor makes it anew. */
+static void
+a_sleep_that_is_woken_at_keeps_its_one_timer(void **state)
+{
+    test_world *in = *state;
+    actor sleeper = {.step = step_sleep, .number = 10 * MS + 7};
+    actor waker = {.step = step_wake_the_sleeper, .arg = &sleeper};
+
+    listen(in, note_timers);
+    actor_spawn(in, NULL, "sleeper", &sleeper);
+    drive_items(in, 1);
+    actor_spawn(in, NULL, "waker", &waker);
+    drive_all(in);
+    assert_int_equal(waker.visits, 5);
+    assert_int_equal(sleeper.visits, 2);
+    assert_int_equal(sleeper.news.why, ERRAND_WHY_TIME);
+    assert_int_equal(sleeper.time, 10 * MS + 7);
+    assert_int_equal(timer_count, 1);
+    world_end(in);
+}
+
+static errand_task_answer
+step_five_cycles(errand_task *task, actor *self, const errand_task_news *news)
+{
+    assert_int_equal(self->time, (self->visits - 1) * self->number);
+    return self->visits == 6 ? ERRAND_TASK_DONE : step_yield(task, self, news);
+}
+
+static errand_status
+create_with_cycle(errand_order order, uint64_t cycle)
+{
+    errand_runtime_config config = {
+        .struct_size = sizeof config, .order = order, .cycle_ns = cycle};
+    errand_runtime *runtime = NULL;
+    errand_status status = errand_runtime_create(&config, &runtime);
+
+    if (status != ERRAND_OK) {
+        assert_null(runtime);
+        return status;
+    }
+    return errand_runtime_shutdown(&runtime, 0, ERRAND_SHUTDOWN_QUIET, NULL);
+}
+
+/* D32 */
+static void
+a_cycle_is_as_long_as_was_said_and_a_bad_one_is_refused(void **state)
+{
+    const uint64_t hour = 3600 * 1000 * MS;
+    test_world *in = *state;
+    actor busy = {.step = step_five_cycles, .number = 70};
+
+    world_end(in);
+    in->config.cycle_ns = 70;
+    world_begin(in, &in->config, 0);
+    actor_spawn(in, NULL, "busy", &busy);
+    drive_all(in);
+    assert_int_equal(busy.visits, 6);
+    world_end(in);
+    assert_int_equal(create_with_cycle(ACTOR_ORDER, 1), ERRAND_OK);
+    assert_int_equal(create_with_cycle(ACTOR_ORDER, hour), ERRAND_OK);
+    assert_int_equal(create_with_cycle(ERRAND_ORDER_ARRIVAL, 0), ERRAND_OK);
+    assert_int_equal(in->misuses, 0);
+    assert_int_equal(create_with_cycle(ACTOR_ORDER, hour + 1), ERRAND_EINVAL);
+    assert_int_equal(create_with_cycle(ACTOR_ORDER, UINT64_MAX), ERRAND_EINVAL);
+    assert_int_equal(create_with_cycle(ERRAND_ORDER_ARRIVAL, 1), ERRAND_EINVAL);
+    assert_int_equal(in->misuses, 3);
+}
+
 /* I24: what becomes of an operation is drawn when it is submitted. */
 static void
 models_that_change_after_a_submit_do_not_change_what_was_drawn(void **state)
@@ -255,6 +332,8 @@ main(void)
         IN_ORDER(time_does_not_go_round_at_its_end),
         IN_ORDER(thread_that_would_wake_it_does_not_prevent_the_stall),
         IN_ORDER(at_the_end_no_timer_fires_and_drops_may_ask),
+        IN_ORDER(a_sleep_that_is_woken_at_keeps_its_one_timer),
+        IN_ORDER(a_cycle_is_as_long_as_was_said_and_a_bad_one_is_refused),
         IN_ORDER(models_that_change_after_a_submit_do_not_change_what_was_drawn),
     };
     return test_group("runtime/instants", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """errand explore --from-step: it names the step that decides where that is known, its lines do what
-they say, and nothing of its processes is left, however it ends."""
+they say, and nothing of its processes is left, however it ends.  ERRAND_TEST_SCALE=10 (./check
+--long) goes back from more failures of each planted bug."""
 import json
 import os
 import re
@@ -106,6 +107,20 @@ def every_planted_bug_has_a_step_that_decides(case):
         assert first["branches_failed"] < first["branches"], (name, done)
         good = _again(case, _lines(done.out)[0])
         assert good.code == 0, (name, good)
+        if program_case.SCALE > 1 and not program_case.SANITIZED:
+            _other_seeds(case, os.path.join(PLANTED, name))
+
+
+def _other_seeds(case, script):
+    """The same of other seeds that fail."""
+    _explore(case, script, "--seeds", "300")
+    seeds = sorted(seed for failure in _report(case) for seed in failure["seeds"])
+    for seed in seeds[1:1 + program_case.SCALE // 2]:
+        done = _explore(case, "--from-step", "auto", "--jobs", "2", script, "--seed", str(seed))
+        first = _report(case)[0]
+        assert 1 < first["deciding_step"] < first["steps"], (script, seed, done)
+        good = _again(case, _lines(done.out)[0])
+        assert good.code == 0, (script, seed, good)
 
 
 def each_way_to_end_can_be_gone_back_from(case):

@@ -17,6 +17,8 @@ import tempfile
 import traceback
 
 LIMIT = float(os.environ.get("ERRAND_TEST_SECONDS", "60"))
+# How many times as much a test does that has a longer form: 10 in ./check --long.
+SCALE = int(os.environ.get("ERRAND_TEST_SCALE", "1"))
 # There a run of the program takes twenty times as long: tests of many runs make fewer.
 SANITIZED = os.environ.get("ERRAND_TEST_CONFIG", "") in ("asan", "clang-asan", "tsan", "gcc-tsan")
 # A sanitizer's report ends a program with this code, which no test expects.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The command line: what is wrong with it is said, with the mend, and the code is 2."""
+import os
 import program_case
 
 
@@ -38,6 +39,29 @@ def a_short_option_that_means_several_names_them(case):
     said = _refused(case, "tour", "--s", "1")
     assert "--seed" in said and "--stats" in said and "there is no option" not in said
     assert "--seed" in _refused(case, "tour", "--s=1")
+
+
+def a_run_writes_over_none_of_its_own_files(case):
+    script = case.path("script.lua")
+    with open(script, "w") as file:
+        file.write("print(1)\n")
+    link = case.path("link.lua")
+    os.symlink(script, link)
+    assert case.run("run", script, "--seed", "1", "--record", case.path("a.log"),
+                    "--save-tape", case.path("a.tape")).code == 0
+    log, tape = case.path("a.log"), case.path("a.tape")
+    for words in (["--record", script], ["--trace", link], ["--seed", "1", "--save-tape", script],
+                  ["--replay", log, "--record", log], ["--replay", log, "--trace", log],
+                  ["--tape", tape, "--save-tape", tape], ["--tape", tape, "--record", tape],
+                  ["--trace", case.path("new"), "--record", case.path("new")],
+                  ["--seed", "1", "--trace", case.path("new"), "--save-tape", case.path("new")]):
+        assert "that is the same file as" in _refused(case, "run", script, *words), words
+    assert not os.path.exists(case.path("new"))
+    with open(script) as file:
+        assert file.read() == "print(1)\n"
+    assert os.path.getsize(log) > 0 and os.path.getsize(tape) > 0
+    assert case.run("run", script, "--seed", "1", "--trace", "/dev/null", "--save-tape",
+                    "/dev/null").code == 0
 
 
 def help_tells_what_ctrl_c_does(case):

@@ -75,7 +75,7 @@ configurations_out_of_range_are_refused(void **state)
     refused(&(errand_blocking_config){.struct_size = sizeof(errand_blocking_config),
                                       .workers_max = 1025});
     refused(&(errand_blocking_config){.struct_size = sizeof(errand_blocking_config),
-                                      .flags = 1});
+                                      .flags = UINT32_C(1) << 31});
     refused(&(errand_blocking_config){.struct_size = sizeof(errand_blocking_config),
                                       .stack_size = 1});
     refused(&(errand_blocking_config){.struct_size = sizeof(errand_blocking_config),

@@ -4,10 +4,7 @@
  * Design notes.  getopt_long finds options among the other words; a script's own words that
  * begin with "-" stand behind "--".  Every message names the word that was wrong and the mend. */
 #include "program.h"
-#include <errno.h>
 #include <getopt.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -54,106 +51,6 @@ static const struct option table[] = {
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
 };
-
-/* ---- values ------------------------------------------------------------------------------ */
-
-bool
-errand__options_number(const char *text, uint64_t max, uint64_t *out_number)
-{
-    char *end;
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, hex ? 16 : 10);
-    if (errno != 0 || *end != '\0' || end == text || number > max)
-        return false;
-    *out_number = number;
-    return true;
-}
-
-bool
-errand__options_order(errand__options *options, const char *text)
-{
-    if (strcmp(text, "arrival") == 0) {
-        options->order = ERRAND_ORDER_ARRIVAL;
-    } else if (strcmp(text, "inline") == 0) {
-        options->order = ERRAND_ORDER_INLINE;
-    } else if (strcmp(text, "paced") == 0) {
-        options->order = ERRAND_ORDER_PACED;
-    } else {
-        errand__help_problem(
-            "--order %s: there is no such order; use arrival, inline or paced", text);
-        return false;
-    }
-    return true;
-}
-
-static bool
-read_seed(errand__options *options, const char *text)
-{
-    if (!errand__options_number(text, UINT64_MAX, &options->seed)) {
-        errand__help_problem("--seed %s: a seed is a whole number from 0 to "
-                             "18446744073709551615, or 0x and hex digits",
-                             text);
-        return false;
-    }
-    options->has_seed = true;
-    return true;
-}
-
-bool
-errand__options_workers(errand__options *options, const char *text)
-{
-    uint64_t number;
-    if (!errand__options_number(text, 1024, &number) || number == 0) {
-        errand__help_problem("--workers %s: give a whole number from 1 to 1024", text);
-        return false;
-    }
-    options->workers = (uint32_t)number;
-    return true;
-}
-
-bool
-errand__options_seconds(const char *option, const char *text, uint64_t *out_ns)
-{
-    char *end;
-    double seconds = strtod(text, &end);
-    if (*end != '\0' || end == text || !isfinite(seconds) || seconds < 1e-9 ||
-        seconds > 9e9) {
-        errand__help_problem("--%s %s: give seconds above 0, such as 30 or 0.5", option,
-                             text);
-        return false;
-    }
-    *out_ns = (uint64_t)(seconds * 1e9);
-    return true;
-}
-
-static bool
-read_traps(errand__options *options, const char *text)
-{
-    static const char *const names[] = {"refuse", "warn", "off"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            options->traps = (errand_traps_mode)i;
-            return true;
-        }
-    }
-    errand__help_problem("--traps %s: give refuse, warn or off", text);
-    return false;
-}
-
-static bool
-read_policy(errand__options *options, const char *text)
-{
-    errand_choices choices = ERRAND_CHOICES_INIT;
-    char said[400];
-    options->policy = text;
-    if (errand_choices_parse(&choices, text, 0, said, sizeof said) == ERRAND_OK)
-        return true;
-    errand__help_problem("--policy: %s", said);
-    return false;
-}
 
 /* What only a seeded run has, and what it means for the order. */
 static bool
@@ -248,7 +145,7 @@ take_option(option_state *state, int option)
         state->ordered = true;
         return errand__options_order(options, optarg);
     case OPTION_SEED:
-        return read_seed(options, optarg);
+        return errand__options_seed(options, optarg);
     case OPTION_WORKERS:
         return errand__options_workers(options, optarg);
     case OPTION_DEADLINE:
@@ -260,7 +157,7 @@ take_option(option_state *state, int option)
         options->trace_path = optarg;
         break;
     case OPTION_POLICY:
-        return read_policy(options, optarg);
+        return errand__options_policy(options, optarg);
     case OPTION_TAPE:
         options->tape_path = optarg;
         break;
@@ -283,7 +180,7 @@ take_option(option_state *state, int option)
         options->stats = true;
         break;
     case OPTION_TRAPS:
-        return read_traps(options, optarg);
+        return errand__options_traps(options, optarg);
     case OPTION_TREE:
         options->tree = optarg;
         break;

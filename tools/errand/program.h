@@ -75,6 +75,9 @@ bool errand__options_number(const char *text, uint64_t max, uint64_t *out_number
 bool errand__options_seconds(const char *option, const char *text, uint64_t *out_ns);
 bool errand__options_order(errand__options *options, const char *text);
 bool errand__options_workers(errand__options *options, const char *text);
+bool errand__options_seed(errand__options *options, const char *text);
+bool errand__options_traps(errand__options *options, const char *text);
+bool errand__options_policy(errand__options *options, const char *text);
 bool errand__options_explain(const struct option *table, int problem, char **argv);
 
 /* ---- help.c ------------------------------------------------------------------------------ */
@@ -87,6 +90,8 @@ void errand__help_problem(const char *format, ...) ERRAND_PRINTF(1, 2);
 /* ---- run.c ------------------------------------------------------------------------------- */
 /* A whole run, from the script's text to the report.  Returns the exit code. */
 int errand__run_script(const errand__options *options);
+/* paths.c.  false = a file would be written over another one of the run; a message said which. */
+bool errand__paths_check(const errand__options *options);
 
 /* ---- explore.c ----------------------------------------------------------------------------- */
 /* errand explore, whose options are its own: argv[0] is "explore".  Returns the exit code. */

@@ -57,7 +57,7 @@ keep(errand__roster *roster, errand_waker *waker)
     kept = holds || (!roster->dropping &&
                      errand__control_state(atomic_load_explicit(
                          &record->control, memory_order_acquire)) == ERRAND__RUNNING);
-    waker->held = holds;
+    waker->job.held = holds;
     if (kept)
         errand__list_append(holds ? &roster->held : &roster->pending, &waker->pending);
     release(roster);
@@ -68,11 +68,11 @@ keep(errand__roster *roster, errand_waker *waker)
 static void
 leave(errand__roster *roster, errand_waker *waker)
 {
-    if (!waker->held)
+    if (!waker->job.held)
         return;
     acquire(roster);
     errand__list_unlink(&waker->pending);
-    waker->held = false;
+    waker->job.held = false;
     release(roster);
 }
 
@@ -88,7 +88,7 @@ done(errand__poller *poller, errand__poll answer)
     if (answer == ERRAND__POLL_PENDING) {
         if (waker->job.keeps && poller->recall != NULL)
             poller->recall(poller, waker);
-        if (waker->held && waker->job.requests != NULL)
+        if (waker->job.held && waker->job.requests != NULL)
             return; /* it stands there */
         if (keep(roster, waker))
             return;
@@ -111,8 +111,8 @@ take_pending(errand__roster *roster, errand_waker *waker)
 
     acquire(roster);
     taken = errand__list_linked(&waker->pending);
-    told = taken && waker->held && roster->closing;
-    if (!waker->held)
+    told = taken && waker->job.held && roster->closing;
+    if (!waker->job.held)
         errand__list_unlink(&waker->pending);
     release(roster);
     if (told)
@@ -135,7 +135,7 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
         if (!take_pending(roster, waker))
             return false;
         poller->waker = waker;
-        if (waker->held && poller->recall != NULL)
+        if (waker->job.held && poller->recall != NULL)
             poller->recall(poller, waker);
         answer = errand__hands_poll(hands, waker);
     } else {

@@ -61,6 +61,9 @@ rouse_runner(errand_waker *waker)
     errand__futex_wake(&waker->state, 1);
 }
 
+static const errand__waker_type of_port = {rouse_port, errand__port_let};
+static const errand__waker_type of_runner = {rouse_runner, NULL};
+
 /* One more job, or one less, keeps the lease. */
 static void
 enter_one(errand__roster *roster)
@@ -104,15 +107,14 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
     errand_waker *waker = record->extra->waker;
 
     waker->lease = roster;
-    waker->rouse = roster->port != NULL ? rouse_port : rouse_runner;
     if (waker->port != roster->port) { /* another than its last job's */
         if (waker->port != NULL)
-            waker->forget(waker->port);
+            waker->type->forget(waker->port);
         if (roster->port != NULL)
             errand__port_hold(roster->port);
-        waker->forget = errand__port_let;
         waker->port = roster->port;
     }
+    waker->type = roster->port != NULL ? &of_port : &of_runner;
     waker->job.record = record;
     waker->job.generation = generation;
     waker->job.block = roster->lease->block;
@@ -232,7 +234,7 @@ errand__roster_write_off(errand__roster *roster, errand__record *record)
         return false;
     waker = record->extra->waker;
     acquire(roster);
-    taken = errand__list_linked(&waker->pending) && !waker->held;
+    taken = errand__list_linked(&waker->pending) && !waker->job.held;
     if (taken)
         errand__list_unlink(&waker->pending);
     release(roster);

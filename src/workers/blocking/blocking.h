@@ -12,6 +12,7 @@
  *
  * Guarded by pool->lock unless a head says otherwise.  Functions that end in _locked need it. */
 #include "core/pause.h"
+#include "errand/faults.h"
 #include "workers/workers.h"
 
 #define ERRAND__GROUP_MAX    64
@@ -21,6 +22,7 @@
 #define ERRAND__SPARE_CELLS  64 /* written-off workers that keep their cell meanwhile */
 #define ERRAND__COST_UNKNOWN UINT32_MAX /* long until measured */
 
+extern const errand__executor_ops errand__pool_ops;
 typedef struct errand__pool errand__pool;
 typedef struct errand__place errand__place;
 
@@ -128,7 +130,13 @@ typedef struct errand__group {
 } errand__group;
 
 /* ---- workers -------------------------------------------------------------------------------- */
+enum { /* errand__worker.torn */
+       ERRAND__WORKER_WHOLE = 0,
+       ERRAND__WORKER_TORN = 1, /* a fault tore its thread out of a body */
+       ERRAND__WORKER_GONE = 2  /* ... which touches nothing here any more */
+};
 typedef struct errand__worker {
+    errand__fault *fault; /* NULL: faults are not caught; stays with the block */
     /* Immutable while its thread lives. */
     errand__pool *pool;
     uint32_t index;
@@ -146,6 +154,12 @@ typedef struct errand__worker {
     errand__group group;
     errand__hands hands;
     errand__interrupt interrupt; /* kicker.c; see its heads */
+    errand__ringer ringer;
+    /* torn: see above.
+     * Writers: its thread; the monitor (WHOLE), when that has gone.  Readers: the monitor.
+     * Order:   release, acquire.  Pairs: worker-torn.
+     * Why:     the monitor settles the job with what the thread left. */
+    atomic_uint torn;
     /* bell: 1 = do not sleep.
      * Writers: itself (0), whoever wakes it (1), with the lock.  Readers: itself.
      * Order:   release, acquire.  Pairs: worker-bell.
@@ -177,6 +191,20 @@ typedef struct errand__lane {
     char name[32];
 } errand__lane;
 
+/* ---- what goes wrong (breaker.c, monitor.c) -------------------------------------------------- */
+#define ERRAND__FAULTS_KEPT  32
+#define ERRAND__BREAKER_MOST 256
+typedef struct errand__trouble {
+    errand_faults_config
+        config; /* defaults filled in; immutable once a lease is attached */
+    /* Guarded by the pool's lock. */
+    errand_faults counts;
+    errand_fault kept[ERRAND__FAULTS_KEPT]; /* the last, by counts.caught */
+    /* When the last faults and panics were, on the pool's idle clock; how many since the breaker
+     * closed; when it closes. */
+    uint64_t events[ERRAND__BREAKER_MOST], event_count, open_until;
+} errand__trouble;
+
 /* ---- the pool ------------------------------------------------------------------------------- */
 struct errand__pool {
     errand_executor base;
@@ -206,6 +234,16 @@ struct errand__pool {
      * Order:   relaxed.  Pairs: none.
      * Why:     zero is looked at again with the lock. */
     _Atomic uint32_t living;
+    /* refusal: a status that submit answers, 0 = none; see breaker.c.
+     * Writers: with the lock.  Readers: owners.
+     * Order:   relaxed.  Pairs: none.
+     * Why:     anything but zero is looked at again with the lock. */
+    _Atomic uint32_t refusal;
+    /* waiters: bodies in errand_wait_fd.
+     * Writers: workers; owners who cancel, by nothing.  Readers: the same.
+     * Order:   acquire-release steps on both sides.  Pairs: pool-waiters.
+     * Why:     whoever comes second sees what the first did before: the token, or the waiter. */
+    _Atomic uint32_t waiters;
     /* seekers: workers that look for work, were roused for it or start.
      * Writers: with the lock.  Readers: submitters, if somebody sleeps.
      * Order:   relaxed.  Pairs: none.
@@ -233,6 +271,13 @@ struct errand__pool {
      * Order:   release, acquire.  Pairs: pool-kicks.
      * Why:     a futex word; what it looks at has locks. */
     atomic_uint kicks;
+    errand__trouble trouble;
+    /* reports: stepped when the monitor has to look.  monitor_bell: it waits on that for a thread that
+     * can be made; nobody steps it.
+     * Writers: a torn worker, destroy.  Readers: the monitor.
+     * Order:   release, acquire.  Pairs: pool-reports.
+     * Why:     a futex word; what it looks at is in worker->torn. */
+    atomic_uint reports, monitor_bell;
     /* users: the executor and each thread.
      * Writers, Readers: they.
      * Order:   acquire-release.  Pairs: pool-users.
@@ -358,7 +403,12 @@ int errand__pool_thread(const errand__pool *pool, void *(*run)(void *arg), void 
 /* Who runs the entry now; NULL = nobody who was not written off. */
 errand__worker *errand__worker_find_locked(errand__pool *pool, const errand_lease *lease,
                                            uint64_t entry) ERRAND_REQUIRES(pool->lock);
-void errand__worker_enter(errand__worker *worker); /* its thread, first */
+/* Its thread, first. */
+void errand__worker_enter(errand__worker *worker);
+/* Its thread ends inside a body that was settled: the group ends, the lease is let go.  True: it is to be
+ * replaced. */
+bool errand__worker_retire(errand__worker *worker);
+void errand__worker_forget_key(void); /* its thread: it ends, and not inside a body */
 void errand__worker_leave(
     errand__worker *worker); /* its thread, last; the block is gone then */
 bool errand__pool_write_off(errand_lease *lease, errand__record *record,
@@ -367,8 +417,9 @@ void errand__pool_let(errand__pool *pool);
 
 /* lost.c */
 #define ERRAND__RETRY_NS UINT64_C(100000000)
-void errand__worker_stand_in(
-    errand__worker *worker); /* the last thread: until somebody lives */
+/* The last thread, or the monitor: until somebody lives.  Waits on bell; counts in this cell of each
+ * lease. */
+void errand__pool_stand_in(errand__pool *pool, atomic_uint *bell, uint32_t cell);
 errand_status errand__pool_reserve(errand_lease *lease, uint32_t count);
 uint64_t errand__pool_tend(errand_lease *lease);
 
@@ -378,6 +429,28 @@ errand_status errand__kicker_start(errand__pool *pool);    /* OK, EBUSY, ENOTHRE
 void errand__kicker_stop(errand__pool *pool);              /* no body runs any more */
 void errand__worker_interruptible(errand__worker *worker); /* its thread, first */
 void errand__pool_nudge(errand_lease *lease, errand__record *record, uint32_t generation);
+
+/* breaker.c */
+errand_status errand__trouble_refusal(errand__pool *pool); /* what submit answers now */
+void errand__trouble_refresh_locked(errand__pool *pool) ERRAND_REQUIRES(pool->lock);
+/* Its body panicked or ended its thread, and is not settled yet. */
+void errand__trouble_panic(errand__worker *worker);
+void errand__trouble_fault_locked(errand__pool *pool, const errand_fault *fault)
+    ERRAND_REQUIRES(pool->lock);
+/* Fills the defaults in; what is wrong, NULL = nothing. */
+const char *errand__trouble_complete(const errand__pool *pool,
+                                     const errand_faults_config *given,
+                                     errand_faults_config *out);
+
+/* monitor.c */
+static inline bool
+errand__pool_catches(const errand__pool *pool)
+{
+    return (pool->config.flags & ERRAND_BLOCKING_CATCH_FAULTS) != 0;
+}
+errand_status errand__monitor_start(errand__pool *pool); /* OK, EUNSUPPORTED, ENOTHREAD */
+void errand__monitor_stop(errand__pool *pool);           /* no body runs any more */
+void errand__worker_torn(errand__worker *worker);        /* its thread, last */
 
 /* accounts.c */
 errand_status errand__soft_ready(errand__place *place, const errand__record *record);

@@ -182,13 +182,20 @@ errand__pool_nudge(errand_lease *lease, errand__record *record, uint32_t generat
 {
     errand__pool *pool = errand__place_of(lease)->pool;
     errand__worker *worker;
+    /* By nothing: see the heads of waiters.  Pairs: pool-waiters */
+    bool waits = atomic_fetch_add_explicit(&pool->waiters, 0, memory_order_acq_rel) != 0;
+    bool signals = pool->config.interrupt_signal != 0 && errand__interrupt_wanted(record);
 
-    if (pool->config.interrupt_signal == 0 || !errand__interrupt_wanted(record))
+    if (!waits && !signals)
         return;
     errand__lock_acquire(&pool->lock);
     worker = errand__worker_find_locked(pool, lease,
                                         errand__entry_make(generation, record->slot));
     errand__lock_release(&pool->lock);
-    if (worker != NULL && errand__interrupt_ask(&worker->interrupt, record, generation))
+    if (worker == NULL)
+        return;
+    if (waits)
+        errand__ringer_ring(&worker->ringer, record, generation);
+    if (signals && errand__interrupt_ask(&worker->interrupt, record, generation))
         ring(pool);
 }

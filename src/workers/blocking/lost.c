@@ -76,9 +76,8 @@ is_lost(errand__pool *pool, bool *out_given_up)
 
 /* The last thread's end is put off until somebody lives. */
 void
-errand__worker_stand_in(errand__worker *worker)
+errand__pool_stand_in(errand__pool *pool, atomic_uint *bell, uint32_t cell)
 {
-    errand__pool *pool = worker->pool;
     uint64_t entries[LOST_BATCH];
     uint32_t count;
     bool given_up;
@@ -86,11 +85,11 @@ errand__worker_stand_in(errand__worker *worker)
     while (is_lost(pool, &given_up)) {
         errand_lease *lease;
         while (given_up && (lease = find_lost(pool, entries, &count)) != NULL) {
-            settle_lost(lease, entries, count, &lease->cells[1 + worker->index]);
+            settle_lost(lease, entries, count, &lease->cells[cell]);
             errand__lease_let(lease);
         }
-        errand__futex_wait(&worker->bell, 0, ERRAND__RETRY_NS);
-        atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
+        errand__futex_wait(bell, 0, ERRAND__RETRY_NS);
+        atomic_store_explicit(bell, 0, memory_order_relaxed);
         if (is_lost(pool, &given_up) && errand__pool_spawn(pool, true))
             return;
     }
@@ -102,6 +101,13 @@ errand__pool_reserve(errand_lease *lease, uint32_t count)
     errand__pool *pool = errand__place_of(lease)->pool;
 
     (void)count; /* rings have room for whatever the lease's bound lets in */
+    if (__builtin_expect(atomic_load_explicit(&pool->refusal, memory_order_relaxed) != 0,
+                         0)) {
+        errand_status status = errand__trouble_refusal(pool);
+        if (status !=
+            ERRAND_OK) /* a seeded order takes it for what no order can express */
+            return lease->is_virtual ? ERRAND_ENOTHREAD : status;
+    }
     if (atomic_load_explicit(&pool->living, memory_order_relaxed) > 0 ||
         errand__pool_spawn(pool, true) ||
         atomic_load_explicit(&pool->living, memory_order_relaxed) > 0)

@@ -22,7 +22,9 @@
 static uint32_t
 pool_cells(errand_executor *executor)
 {
-    return errand__pool_of(executor)->worker_room;
+    const errand__pool *pool = errand__pool_of(executor);
+
+    return pool->worker_room + errand__pool_catches(pool); /* the last: the monitor's */
 }
 
 static errand_status
@@ -121,6 +123,7 @@ pool_destroy(errand_executor *executor)
     errand__lock_release(&pool->lock);
     errand__pool_wake_all(pool);
     errand__kicker_stop(pool);
+    errand__monitor_stop(pool);
     errand__pool_let(pool);
 }
 
@@ -128,8 +131,10 @@ static void
 pool_free(errand__pool *pool)
 {
     for (uint32_t i = 0; i < pool->worker_room; i++)
-        if (pool->workers[i] != NULL)
+        if (pool->workers[i] != NULL) {
+            errand__fault_destroy(pool->workers[i]->fault);
             errand__mem_unmap(pool->workers[i], sizeof *pool->workers[i]);
+        }
     if (pool->workers != NULL)
         errand__mem_unmap(pool->workers, pool->worker_room * sizeof *pool->workers);
     errand__mem_free(NULL, pool->affinity, pool->affinity_size);
@@ -144,7 +149,7 @@ errand__pool_let(errand__pool *pool)
         pool_free(pool);
 }
 
-static const errand__executor_ops pool_ops = {
+const errand__executor_ops errand__pool_ops = {
     .name = "blocking",
     .cells = pool_cells,
     .attach = pool_attach,
@@ -180,7 +185,7 @@ complete_config(const errand_blocking_config *given, errand_blocking_config *out
         return "struct_size is not that of a configuration this library knows";
     memset(out, 0, sizeof *out);
     memcpy(out, given, given->struct_size);
-    if (out->flags != 0)
+    if ((out->flags & ~(uint32_t)ERRAND_BLOCKING_CATCH_FAULTS) != 0)
         return "a flag is not known";
     if (out->workers_min == 0)
         out->workers_min = 1;
@@ -260,6 +265,25 @@ init_lists(errand__pool *pool)
     pool->lanes[ERRAND_LANE_QUARANTINED].limit = pool->config.quarantined_limit;
 }
 
+/* The threads that a pool may have besides its workers.  Frees the pool where one cannot be made. */
+static errand_status
+start_helpers(errand__pool *pool)
+{
+    errand_status status = errand__monitor_start(pool);
+
+    if (status == ERRAND_OK) {
+        status = errand__kicker_start(pool);
+        if (status == ERRAND_OK)
+            return ERRAND_OK;
+        errand__lock_acquire(&pool->lock);
+        pool->closing = true;
+        errand__lock_release(&pool->lock);
+        errand__monitor_stop(pool);
+    }
+    errand__pool_let(pool);
+    return status;
+}
+
 errand_status
 errand_blocking_create(const errand_blocking_config *config,
                        errand_executor **out_executor)
@@ -273,7 +297,7 @@ errand_blocking_create(const errand_blocking_config *config,
     errand__pool *pool = errand__mem_map(sizeof *pool);
     if (pool == NULL)
         return ERRAND_ENOMEM;
-    errand__executor_init(&pool->base, &pool_ops);
+    errand__executor_init(&pool->base, &errand__pool_ops);
     atomic_store_explicit(&pool->users, 1, memory_order_relaxed);
     pool->config = complete;
     errand__text_format(pool->name, sizeof pool->name, "%s", complete.name);
@@ -290,11 +314,10 @@ errand_blocking_create(const errand_blocking_config *config,
     pool->config.name = pool->name;
     init_times(pool);
     init_lists(pool);
-    errand_status status = errand__kicker_start(pool);
-    if (status != ERRAND_OK) {
-        pool_free(pool);
+    (void)errand__trouble_complete(pool, NULL, &pool->trouble.config);
+    errand_status status = start_helpers(pool);
+    if (status != ERRAND_OK)
         return status;
-    }
     for (uint32_t i = 0; i < complete.workers_min; i++)
         errand__pool_spawn(pool, false);
     *out_executor = &pool->base;

@@ -61,6 +61,8 @@ errand__pool_thread(const errand__pool *pool, void *(*run)(void *arg), void *arg
     if (error != 0)
         return error;
     error = pthread_attr_setstacksize(&attributes, pool->config.stack_size);
+    if (error == 0 && errand__pool_catches(pool))
+        error = pthread_attr_setguardsize(&attributes, ERRAND__GUARD_SIZE);
     if (error == 0)
         error = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (error == 0)
@@ -83,6 +85,29 @@ free_place_locked(errand__pool *pool)
     return NULL;
 }
 
+static void
+free_block(errand__worker *worker)
+{
+    if (worker == NULL)
+        return;
+    errand__fault_destroy(worker->fault);
+    errand__mem_unmap(worker, sizeof *worker);
+}
+
+static errand__worker *
+make_block(errand__pool *pool)
+{
+    errand__worker *fresh = errand__mem_map(sizeof *fresh);
+
+    if (fresh == NULL || !errand__pool_catches(pool))
+        return fresh;
+    fresh->fault = errand__fault_create();
+    if (fresh->fault != NULL)
+        return fresh;
+    free_block(fresh);
+    return NULL;
+}
+
 /* A worker counts as seeking from here on: nobody need be roused while it starts.  NULL: there
  * are as many as may be, or *out_error. */
 static errand__worker *
@@ -95,7 +120,7 @@ prepare_worker(errand__pool *pool, int *out_error)
     place = free_place_locked(pool);
     if (place != NULL && *place == NULL) {
         errand__lock_release(&pool->lock);
-        fresh = errand__mem_map(sizeof *fresh);
+        fresh = make_block(pool);
         errand__lock_acquire(&pool->lock);
         place = free_place_locked(pool);
         if (place != NULL && *place == NULL && fresh != NULL) {
@@ -116,8 +141,7 @@ prepare_worker(errand__pool *pool, int *out_error)
         errand__pool_publish_locked(pool);
     }
     errand__lock_release(&pool->lock);
-    if (fresh != NULL)
-        errand__mem_unmap(fresh, sizeof *fresh);
+    free_block(fresh);
     return worker;
 }
 
@@ -198,6 +222,10 @@ errand__worker_enter(errand__worker *worker)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     errand__hands_init(&worker->hands);
     errand__worker_interruptible(worker);
+    errand__ringer_init(&worker->ringer, &pool->waiters);
+    worker->hands.ringer = &worker->ringer;
+    if (worker->fault != NULL && errand__fault_enter(worker->fault))
+        worker->hands.fault = worker->fault;
     pthread_setspecific(worker_key, worker);
     snprintf(name, sizeof name, "%s/%u", pool->name, worker->index % 1000);
     pthread_setname_np(pthread_self(), name);
@@ -222,14 +250,44 @@ errand__worker_leave(errand__worker *worker)
 
     worker->ending = true;
     errand__contained(call_hook, worker, text, sizeof text);
+    if (worker->hands.fault != NULL)
+        errand__fault_leave(worker->hands.fault);
+    errand__ringer_fini(&worker->ringer);
     errand__hands_fini(&worker->hands);
     pthread_setspecific(worker_key, NULL);
     errand__lock_acquire(&pool->lock);
     errand__worker_unseek_locked(pool, worker);
     pool->lost_count -= worker->lost;
     worker->lost = worker->alive = false;
+    errand__trouble_refresh_locked(pool);
     errand__lock_release(&pool->lock);
     errand__pool_let(pool);
+}
+
+void
+errand__worker_forget_key(void)
+{
+    pthread_setspecific(worker_key, NULL);
+}
+
+bool
+errand__worker_retire(errand__worker *worker)
+{
+    errand__pool *pool = worker->pool;
+    bool replace;
+
+    errand__lock_acquire(&pool->lock);
+    atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
+    if (worker->group.active)
+        errand__group_end_locked(pool, worker);
+    errand__worker_unseek_locked(pool, worker);
+    replace = !worker->lost && !pool->closing;
+    if (!worker->lost)
+        atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
+    note_lost_locked(pool);
+    errand__lock_release(&pool->lock);
+    errand__worker_let_held(worker);
+    return replace;
 }
 
 /* A body called pthread_exit: its stack is gone, and so is what ran above it. */
@@ -241,25 +299,16 @@ ended_inside(void *arg)
 
     errand__frame_unwind(&worker->hands.frame);
     if (worker->hands.job != NULL) {
+        errand__trouble_panic(worker);
         errand__hands_panicked(&worker->hands, "thread exit: the body ended its thread; "
                                                "return from it instead");
         errand__worker_account(worker);
         errand__group_account(worker);
     }
     errand__frame_leave(&worker->hands.frame);
-    errand__lock_acquire(&pool->lock);
-    atomic_store_explicit(&worker->bell, 0, memory_order_relaxed);
-    if (worker->group.active)
-        errand__group_end_locked(pool, worker);
-    errand__worker_unseek_locked(pool, worker);
-    bool replace = !worker->lost && !pool->closing;
-    if (!worker->lost)
-        atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
-    note_lost_locked(pool);
-    errand__lock_release(&pool->lock);
-    errand__worker_let_held(worker);
+    bool replace = errand__worker_retire(worker);
     if (replace && worker->proven && !errand__pool_spawn(pool, true))
-        errand__worker_stand_in(worker);
+        errand__pool_stand_in(pool, &worker->bell, 1 + worker->index);
     errand__worker_leave(worker);
 }
 
@@ -292,6 +341,7 @@ errand__pool_write_off(errand_lease *lease, errand__record *record, uint32_t gen
         found->lost = true;
         atomic_store_explicit(&found->leave, true, memory_order_relaxed);
         pool->lost_count++;
+        errand__trouble_refresh_locked(pool);
         atomic_fetch_sub_explicit(&pool->living, 1, memory_order_relaxed);
         note_lost_locked(pool);
     }

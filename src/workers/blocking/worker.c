@@ -5,6 +5,7 @@
  * - One frame contains the panics of all its bodies; a panic lands in worker_main, which
  *   settles the job and goes on with the group.  What must survive that is in the worker, not
  *   on the stack.
+ * - A caught fault lands there too, and the thread ends; see monitor.c.
  * - Ending a group and taking the next is one visit to the lock.
  * - The lease of the last group stays held until the worker takes from another or lies down,
  *   so that records and queues stay mapped while it seeks.
@@ -39,6 +40,7 @@ run_group(errand__worker *worker)
         group->start = hands->cycles;
         hands->lazy = hands->lazy_left = group->tiny ? TINY_SHARED : 0;
         hands->epoch = group->lease->epoch;
+        hands->memory_max = worker->pool->trouble.config.job_memory_max;
     }
     while (group->next < group->count &&
            !atomic_load_explicit(&worker->leave, memory_order_relaxed)) {
@@ -190,7 +192,12 @@ errand__worker_main(void *arg)
     errand__worker *worker = arg;
 
     errand__worker_enter(worker);
+    if (worker->hands.fault != NULL && sigsetjmp(worker->fault->jump, 0) != 0) {
+        errand__worker_torn(worker); /* by a fault: nothing of a body is run here again */
+        return NULL;
+    }
     if (ERRAND__CATCH(&worker->hands.frame)) {
+        errand__trouble_panic(worker);
         errand__hands_panicked(&worker->hands, worker->hands.frame.message);
         errand__worker_account(worker);
     }

@@ -181,9 +181,9 @@ struct errand__loop {
     errand__link left;   /* local: among the thread's whose leases have ended */
     errand_lease
         *owed; /* whose runtime is to be rung before another's job is polled; held */
-    /* returned: what filers have done.  Writers: filers (push), the loop (take).
-     * Order: compare-exchange, exchange, acquire-release.  Pairs: filer-return.
-     * Why: the result must be seen. */
+    /* returned: what filers have done, linked.  Writers: filers (push), the loop (take).
+     * Readers: the same.  Order: compare-exchange, exchange, acquire-release.
+     * Pairs: filer-return.  Why: the result must be seen. */
     _Atomic uintptr_t returned;
     /* Of a loop with a thread. */
     pthread_t thread;
@@ -197,10 +197,11 @@ struct errand__loop {
      * Order: release, acquire.  Pairs: loop-stop.  Why: the thread may free the rest then. */
     atomic_bool stopping;
     bool orphan;
-    /* asleep: for snapshots.  Writers: the thread.  Readers: any.  Order: relaxed.  Pairs: none. */
+    /* asleep: Writers: the thread.  Readers: snapshots.  Order: relaxed.  Pairs: none.
+     * Why: a figure. */
     atomic_bool asleep;
     /* replaced: bodies that ended the thread.  Writers: the thread.  Readers: snapshots.
-     * Order: relaxed.  Pairs: none. */
+     * Order: relaxed.  Pairs: none.  Why: a figure. */
     _Atomic uint64_t replaced;
 };
 /* Prepares memory and port; the back end is begun on its thread.  An errno or 0. */

@@ -179,6 +179,8 @@ errand__run_script(const errand__options *given)
                     *options = &own; /* a log that is replayed changes them */
     run_state state = {
         .options = options, .script = options->held_script, .tape = {.options = options}};
+    if (!errand__paths_check(options))
+        return ERRAND__EXIT_USAGE;
     if (state.script == NULL) {
         if (!errand__script_init(&script, options))
             return ERRAND__EXIT_SCRIPT;
