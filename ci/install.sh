@@ -40,7 +40,7 @@ by_pkg_config() {
 by_pkg_config_static() {
     gcc -std=c17 -Wall -Wextra -Werror tests/install/consumer.c \
         -o "$folder/by_pkg_config_static" $(pkg-config --cflags errand) \
-        "$LD_LIBRARY_PATH/liberrand.a" -pthread && "$folder/by_pkg_config_static"
+        "$LD_LIBRARY_PATH/liberrand.a" $(pkg-config --libs libffi) -pthread && "$folder/by_pkg_config_static"
 }
 from_cxx() {
     g++ -std=c++11 -Wall -Wextra -Werror -x c++ tests/install/consumer.c -o "$folder/cxx" \

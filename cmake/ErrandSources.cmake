@@ -9,6 +9,19 @@ if(NOT ERRAND_XXHASH_INCLUDE)
     message(FATAL_ERROR "xxhash.h not found: install libxxhash-dev")
 endif()
 
+# libffi calls what was described at run time (src/foreign).  Nobody who uses the library sees it.
+if(NOT PKG_CONFIG_FOUND)
+    message(FATAL_ERROR "pkg-config not found: install pkgconf")
+endif()
+pkg_check_modules(ERRAND_FFI IMPORTED_TARGET libffi)
+if(NOT ERRAND_FFI_FOUND)
+    message(FATAL_ERROR "libffi not found: install libffi-dev")
+endif()
+# libseccomp writes the filters of sandboxes (src/workers/sandbox/filter.c), in the same way.
+pkg_check_modules(ERRAND_SECCOMP IMPORTED_TARGET libseccomp)
+if(NOT ERRAND_SECCOMP_FOUND)
+    message(FATAL_ERROR "libseccomp not found: install libseccomp-dev")
+endif()
 # Without liburing the reactor has its other back end alone.
 find_path(ERRAND_URING_INCLUDE liburing.h)
 find_library(ERRAND_URING_LIBRARY uring)
@@ -41,7 +54,8 @@ function(errand_describe_sources target)
         target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_URING_INCLUDE}")
     endif()
     # xxhash is used as a header only (XXH_INLINE_ALL); nothing links it.
-    target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}")
+    target_include_directories(${target} SYSTEM PRIVATE "${ERRAND_XXHASH_INCLUDE}"
+        ${ERRAND_FFI_INCLUDE_DIRS} ${ERRAND_SECCOMP_INCLUDE_DIRS})
     target_link_libraries(${target} PRIVATE
         $<BUILD_INTERFACE:errand_warnings> $<BUILD_INTERFACE:errand_sanitize>)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -58,6 +72,8 @@ function(errand_describe_library target)
         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     target_link_libraries(${target} PUBLIC Threads::Threads
         $<BUILD_INTERFACE:errand_sanitize>)
+    # A static library names it for whoever links that: see errandConfig.cmake and errand.pc.
+    target_link_libraries(${target} PRIVATE PkgConfig::ERRAND_FFI PkgConfig::ERRAND_SECCOMP)
     if(ERRAND_HAS_URING) # by name: what links the static library links it, too
         target_link_libraries(${target} PRIVATE uring)
     endif()

@@ -116,6 +116,7 @@ typedef struct errand_job_type {
     errand_body_fn *start;     /* async: constructs; NULL = nothing to construct */
     errand_body_fn *poll;      /* async: ERRAND_PENDING, or as a body */
     void (*drop)(void *state); /* [owner], after the completion's handler; once, always */
+    const struct errand_portable_type *held_portable; /* errand/portable.h; NULL = none */
 } errand_job_type;
 
 /* Hooks of an interruptible resource, all [owner].  cancel: at most once for life; reap:
@@ -381,7 +382,8 @@ ERRAND_API ERRAND_MUST_USE errand_status
 errand_reap_ready(errand_runtime *runtime, const errand_identity *identity);
 
 /* From other threads.  A handle is counted and may outlive the runtime.
- * errand_inbox_open [owner] · errand_inbox_abandon [any].
+ * errand_inbox_open [owner] · errand_inbox_abandon [any] · errand_inbox_closed [any]: has
+ *   the runtime ended?
  * errand_post_cancel [any]: OK = posted (also when it was posted before), EGONE = that
  *   operation or the inbox is gone, EREPRODUCE.
  * errand_post [any]: OK = fn(runtime, arg) runs once on the owner's thread inside a drain
@@ -399,11 +401,17 @@ typedef struct errand_command {
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_inbox_open(errand_runtime *runtime, errand_inbox **out_inbox);
 ERRAND_API void errand_inbox_abandon(errand_inbox **take_inbox);
+ERRAND_API bool errand_inbox_closed(const errand_inbox *inbox);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_post_cancel(errand_inbox *inbox, const errand_identity *identity);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_post(errand_inbox *inbox, errand_command *node);
 ERRAND_API void errand_interrupt(errand_inbox *inbox);
+/* errand_job_post [worker]: as errand_post, for a job whose body has not returned.  In the
+ *   seeded orders fn runs when the job is due, before its completion is told, and the run
+ *   stays reproducible; fn may not be left by longjmp there.  EGONE · EBUSY · EINVAL. */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_job_post(errand_job *job, errand_command *node);
 /* For a collector's finaliser [owner]: no lock, no host code; done by the next drive or
  * drain.  errand_cancel_later: EUNKNOWN.  errand_abandon_later: ESPENT. */
 ERRAND_API ERRAND_MUST_USE errand_status

@@ -6,6 +6,7 @@
  * that of the nearest Lua function, because the verb may have been called through pcall.
  * Codes are words in lower case; docs/lua.md lists them. */
 #include "lua_host.h"
+#include "errand/ffi.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -114,7 +115,11 @@ static void
 push_code(lua_State *L, const errand_completion *completion)
 {
     uint32_t own = completion->identity.kind & 0xFF000000U;
-    if (completion->code == ERRAND_CODE_JOB && own == (ERRAND_KIND_NOTHING & 0xFF000000U))
+    if (completion->code == ERRAND_CODE_JOB &&
+        completion->identity.kind == ERRAND_KIND_CALL)
+        push_word(L, errand_ffi_code_name(completion->job_code));
+    else if (completion->code == ERRAND_CODE_JOB &&
+             own == (ERRAND_KIND_NOTHING & 0xFF000000U))
         push_word(L, errand_operation_code_name(completion->job_code));
     else if (completion->code != ERRAND_CODE_NONE)
         push_word(L, errand_code_name(completion->code));

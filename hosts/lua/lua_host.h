@@ -257,6 +257,9 @@ bool errand__lua_choices_init(errand__lua_choices *choices, const char *policy,
 /* Writes the tape that was asked for; gives everything back in any case. */
 bool errand__lua_choices_fini(errand__lua_choices *choices);
 
+/* ---- ffi.c: foreign calls; pushes the table errand.ffi ------------------------------------------------------ */
+void errand__lua_ffi_open(lua_State *L);
+
 /* ---- error.c ------------------------------------------------------------------------------------------------ */
 /* Pushes an error table {code, message, operation} with the caller's position. */
 void errand__lua_error_push(lua_State *L, const char *code, const char *operation,

@@ -38,6 +38,8 @@ luaopen_errand(lua_State *L)
     luaL_setfuncs(L, errand__lua_tree_verbs, 0);
     add_jobs(L, errand__lua_files_jobs);
     add_jobs(L, errand__lua_command_jobs);
+    errand__lua_ffi_open(L);
+    lua_setfield(L, -2, "ffi");
     lua_pushstring(L, errand_version());
     lua_setfield(L, -2, "version");
     return 1;

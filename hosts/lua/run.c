@@ -9,6 +9,7 @@
  * by longjmp), the run's finaliser says that the drive was left and shuts down in QUIET mode: no
  * Lua code is entered again, and the drive below must not be returned to. */
 #include "lua_host.h"
+#include "errand/ffi.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +152,8 @@ run_attach(errand__lua_run *run)
         status = errand_inbox_open(run->runtime, &run->inbox);
     if (status == ERRAND_OK)
         status = errand_operations_codecs(run->runtime);
+    if (status == ERRAND_OK)
+        status = errand_ffi_codecs(run->runtime);
     if (status == ERRAND_OK)
         status = errand__lua_work_codecs(run->L, run->runtime);
     if (status == ERRAND_OK)

@@ -109,6 +109,18 @@ void errand__lock_none_held(void);
  * False only when the timeout passed. */
 bool errand__futex_wait(atomic_uint *word, unsigned expected, uint64_t timeout_ns);
 void errand__futex_wake(atomic_uint *word, int threads);
+/* futex.c: sleep while each word is as expected; shared: another process may change it.  Answers
+ * which word's wake it was, or -1: the timeout, a signal, or a word had changed before.
+ * has_many: false where the kernel has no such call; then wait_many may not be used. */
+enum { ERRAND__FUTEX_MANY = 128 };
+typedef struct errand__futex_word {
+    atomic_uint *word; /* no atomic of its own: see whose it is */
+    unsigned expected;
+    bool shared;
+} errand__futex_word;
+bool errand__futex_has_many(void);
+int errand__futex_wait_many(const errand__futex_word *words, unsigned count,
+                            uint64_t timeout_ns);
 
 /* ---- clock (clock.c) ------------------------------------------------------------------ */
 uint64_t errand__clock_now(void);    /* CLOCK_MONOTONIC, ns */
@@ -270,20 +282,22 @@ void errand__list_sort(errand__link *head,
 #define ERRAND__CONTAINER(pointer, type, member)                                         \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* ---- heap: a heap over (major, minor, last), smallest first (heap.c) -------------------- */
-/* Entries are embedded in what they order; an entry knows its position, so removal is
+/* ---- heap: a priority queue by (major, minor, last), smallest first (heap.c) ------------ */
+/* Entries are embedded in what they order; an entry knows its place, so removal is
  * O(log n) and immediate (O72).  position 0 = not in a heap. */
 typedef struct errand__heap_entry {
     uint64_t major, minor, last;
-    size_t position;
+    size_t position; /* constant while it is in */
 } errand__heap_entry;
+#define ERRAND__HEAP_LATEST (UINT64_MAX / 2) /* in slots: first words from here on */
 typedef struct errand__heap_slot {
-    uint64_t major; /* the entry's */
-    errand__heap_entry *entry;
+    uint64_t major;            /* the entry's, ERRAND__HEAP_LATEST at most; see heap.c */
+    errand__heap_entry *entry; /* NULL = nobody stands here */
 } errand__heap_slot;
 typedef struct errand__heap {
     const errand_allocator *allocator;
-    errand__heap_slot *slots; /* slots[1 .. count] */
+    errand__heap_slot *slots; /* a tree of 2 * room; see heap.c */
+    uint32_t *places;         /* first those of the entries, then the free ones */
     size_t count, room;
 } errand__heap;
 void errand__heap_init(errand__heap *heap, const errand_allocator *allocator);
@@ -299,15 +313,30 @@ errand__heap_reserve(errand__heap *heap, size_t count)
 void errand__heap_insert(errand__heap *heap, errand__heap_entry *entry);
 /* Harmless on an entry that is in no heap. */
 void errand__heap_remove(errand__heap *heap, errand__heap_entry *entry);
+/* Those that were inserted since the last question take their part in the order. */
+void errand__heap_play(const errand__heap *heap);
 static inline errand__heap_entry *
 errand__heap_first(const errand__heap *heap)
 {
-    return heap->count == 0 ? NULL : heap->slots[1].entry;
+    if (heap->count == 0)
+        return NULL;
+    if (heap->slots[0].major != heap->count)
+        errand__heap_play(heap);
+    return heap->slots[1].entry;
 }
 /* Its major; UINT64_MAX = there is none. */
 static inline uint64_t
 errand__heap_next(const errand__heap *heap)
 {
-    return heap->count == 0 ? UINT64_MAX : heap->slots[1].major;
+    const errand__heap_entry *first = errand__heap_first(heap);
+
+    if (first == NULL)
+        return UINT64_MAX;
+    return __builtin_expect(heap->slots[1].major < ERRAND__HEAP_LATEST, 1)
+               ? heap->slots[1].major
+               : first->major;
 }
+/* All of them, in no order: the entry at the first place from *place on, which steps behind it;
+ * begin with 0.  NULL = no more. */
+errand__heap_entry *errand__heap_walk(const errand__heap *heap, size_t *place);
 #endif

@@ -223,7 +223,8 @@ typedef struct errand__hands {
     /* The owner runs one job of a seeded lease: its end is not put, and real times are nobody's.
      * The end clears it. */
     bool here;
-    bool owned; /* the owner's, of a lease in arrival order: it needs no waking */
+    bool owners; /* they are the owner's own: what they put wakes nobody */
+    bool owned;  /* the owner's, of a lease in arrival order: it needs no waking */
 } errand__hands;
 void errand__hands_init(errand__hands *hands);
 void errand__hands_fini(errand__hands *hands);
@@ -259,6 +260,16 @@ bool errand__hands_execute(errand__hands *hands, errand__block *block,
 /* Settles the current job as PANICKED with the message: deferred cleanups, then the put.  Also for a
  * thread that ends inside a job (pthread_exit).  Nothing if there is no current job. */
 void errand__hands_panicked(errand__hands *hands, const char *message);
+/* Jobs whose body runs in another process, claimed before.  away: the job begins; whoever looks after
+ * it then, one thread at a time, gives it hands.  at: before anything of errand_job_... is called for
+ * it; put_down: after that.  back: the end: with COMPLETED as a body that answered so, else with
+ * that outcome and code; JOB takes the answer.  A panic in between leaves through hands->frame. */
+void errand__hands_away(errand__hands *hands, errand_job *job, errand__block *block,
+                        errand__record *record, uint32_t generation, errand__cell *cell);
+void errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell);
+void errand__hands_put_down(errand__hands *hands);
+void errand__hands_back(errand_job *job, errand_outcome outcome, errand_code code,
+                        int32_t answer);
 /* Settles the current job as CRASHED, for a thread that a fault tore out of its body and that touches
  * nothing of this any more.  Deferred cleanups do not run; after a suspect verdict memory and payload
  * are given up. */
@@ -303,6 +314,8 @@ struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 void errand__waker_renew(struct errand_waker **take_waker);
 
 /* ---- prepare and bind ----------------------------------------------------------------------------- */
+/* What errand_job_type was before held_portable: hosts that were compiled then are served still. */
+enum { ERRAND__JOB_TYPE_FIRST = offsetof(errand_job_type, held_portable) };
 /* Every rule of errand_prepare's documentation; OK or EINVAL with text. */
 errand_status errand__spec_check(const errand_spec *spec, const char **out_text);
 static inline bool

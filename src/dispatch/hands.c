@@ -149,6 +149,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
 {
     errand__hands *hands = job->hands;
     errand__record *record = job->record;
+    errand__putter *putter =
+        hands->owners || hands->owned ? &errand__owner_putter : &hands->putter;
     uint64_t flags = job->message_lost ? ERRAND__FLAG_LOST : 0;
 
     ERRAND__PAUSE("body-done");
@@ -181,8 +183,7 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         errand__settle_here(record, job->cell);
         return;
     }
-    errand__settle(job->block, record, job->cell,
-                   hands->owned ? &errand__owner_putter : &hands->putter);
+    errand__settle(job->block, record, job->cell, putter);
 }
 
 static void
@@ -297,6 +298,43 @@ errand__hands_crashed(errand__hands *hands, const errand_fault *fault)
     errand__fault_text(fault, text, sizeof text);
     errand_job_fail(job, 0, fault->signal_number, NULL, "%s", text);
     finish(job, ERRAND_CRASHED, ERRAND_CODE_CRASHED, 0);
+}
+
+/* ---- bodies in other processes ------------------------------------------------------------- */
+
+void
+errand__hands_away(errand__hands *hands, errand_job *job, errand__block *block,
+                   errand__record *record, uint32_t generation, errand__cell *cell)
+{
+    job->is_async = true; /* its memory is its own, not an arena's */
+    job->finished = false;
+    begin(job, hands, block, record, generation, cell);
+    hands->job = NULL;
+}
+
+void
+errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell)
+{
+    job->hands = hands;
+    job->cell = cell;
+    hands->job = job;
+}
+
+void
+errand__hands_put_down(errand__hands *hands)
+{
+    hands->job = NULL;
+}
+
+void
+errand__hands_back(errand_job *job, errand_outcome outcome, errand_code code,
+                   int32_t answer)
+{
+    job->finished = true;
+    if (outcome == ERRAND_COMPLETED || code == ERRAND_CODE_JOB)
+        finish_answer(job, answer);
+    else
+        finish(job, outcome, code, answer);
 }
 
 /* ---- async -------------------------------------------------------------------------------- */

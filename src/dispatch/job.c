@@ -150,6 +150,22 @@ errand_job_defer(errand_job *job, void (*fn)(void *), void *arg)
     return ERRAND_OK;
 }
 
+/* library[1] of a command: as of errand_post, but marked with the job's record. */
+errand_status
+errand_job_post(errand_job *job, errand_command *node)
+{
+    ERRAND_REQUIRE_ARG(job != NULL && node != NULL && node->fn != NULL, ERRAND_EINVAL,
+                       "job, node and node->fn are needed");
+    ERRAND_REQUIRE_ARG(((uintptr_t)node & ERRAND__NODE_TAGS) == 0, ERRAND_EINVAL,
+                       "node must be aligned to 8 bytes");
+    ERRAND_REQUIRE_ARG(node->library[1] == NULL, ERRAND_EBUSY, "node is posted already");
+    node->library[1] = (char *)job->record + ERRAND__COMMAND_OF_JOB;
+    if (errand__inbox_put(job->block, node, ERRAND__NODE_COMMAND, NULL))
+        return ERRAND_OK;
+    node->library[1] = NULL;
+    return ERRAND_EGONE;
+}
+
 void *
 errand_job_alloc(errand_job *job, size_t size)
 {

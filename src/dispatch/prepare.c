@@ -21,7 +21,8 @@ errand__spec_check(const errand_spec *spec, const char **out_text)
     else if (spec->resource_class < ERRAND_INTERRUPTIBLE_BLOCKING ||
              spec->resource_class > ERRAND_INTERRUPTIBLE_ASYNC)
         text = "spec->resource_class must be one of the three";
-    else if (job == NULL || job->struct_size != sizeof *job)
+    else if (job == NULL || (job->struct_size != sizeof *job &&
+                             job->struct_size != ERRAND__JOB_TYPE_FIRST))
         text = "spec->held_job is needed, with its struct_size set";
     else if (spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC ? job->poll == NULL
                                                                 : job->run == NULL)

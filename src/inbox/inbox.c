@@ -37,11 +37,6 @@
 #define HINT_SHIFT 16
 #endif
 
-#define DOZE_NS       UINT64_C(4000000)
-#define SPIN_FIRST_US 20
-#define SPIN_LEAST_US 1
-#define RECENT_US     2000
-
 uintptr_t *
 errand__node_next(uintptr_t link)
 {
@@ -200,87 +195,6 @@ errand__inbox_take(errand__block *block, uintptr_t *out_last)
                                     memory_order_acq_rel); /* Pairs: inbox-put */
     *out_last = head;
     return own_take(block, reverse(head));
-}
-
-/* Spins while that is likely to pay; true if something came. */
-static bool
-spin(errand__block *block)
-{
-    uint64_t per_us = errand__cycles_per_us();
-    uint64_t start = errand__cycles();
-    uint64_t limit = block->spin_cycles;
-
-    if (block->cpus == 0) {
-        block->cpus = errand__cpus_allowed();
-        block->spin_cycles = limit = SPIN_FIRST_US * per_us;
-    }
-    if (block->cpus < 2 || block->crowded)
-        return false;
-    if (start - block->last_traffic > RECENT_US * per_us)
-        limit = SPIN_LEAST_US * per_us;
-    do {
-        for (int i = 0; i < 8; i++) {
-            if (!errand__inbox_empty(block)) {
-                block->last_traffic = errand__cycles();
-                block->spin_cycles = SPIN_FIRST_US * per_us;
-                return true;
-            }
-            errand__cpu_relax();
-        }
-    } while (errand__cycles() - start < limit);
-    if (block->spin_cycles > SPIN_LEAST_US * per_us)
-        block->spin_cycles /= 2;
-    return false;
-}
-
-/* Says what the consumer does and sleeps.  True when it has to look again for news; false when
- * the timeout passed with nothing there. */
-static bool
-sleep_as(errand__block *block, uintptr_t state, uint64_t timeout_ns)
-{
-    unsigned bell =
-        atomic_load_explicit(&block->bell, memory_order_acquire); /* Pairs: bell */
-    uintptr_t was = atomic_load_explicit(&block->head, memory_order_acquire);
-    bool in_time;
-
-    ERRAND__PAUSE("park");
-    if (was > ERRAND__INBOX_SPECIAL || was == ERRAND__INBOX_CLOSED ||
-        atomic_load_explicit(&block->interrupted, memory_order_acquire) != 0 ||
-        !atomic_compare_exchange_strong_explicit(
-            &block->head, &was, state, memory_order_acq_rel, memory_order_acquire))
-        return true;
-    in_time = errand__futex_wait(&block->bell, bell, timeout_ns);
-    if (atomic_load_explicit(&block->bell, memory_order_acquire) != bell)
-        in_time = true;
-    if (!atomic_compare_exchange_strong_explicit(
-            &block->head, &state, was, memory_order_acq_rel, memory_order_acquire) &&
-        was == ERRAND__INBOX_ARMED)
-        block->fd_armed = false; /* a bell was rung for it instead of a write */
-    return in_time || !errand__inbox_empty(block);
-}
-
-void
-errand__inbox_park(errand__block *block, uint64_t timeout_ns)
-{
-    bool recent;
-
-    if (!errand__inbox_empty(block)) {
-        block->last_traffic = errand__cycles();
-        return;
-    }
-    if (timeout_ns == 0 || spin(block))
-        return;
-    recent = errand__cycles() - block->last_traffic < RECENT_US * errand__cycles_per_us();
-    if (recent && timeout_ns > DOZE_NS) {
-        if (sleep_as(block, ERRAND__INBOX_DOZING, DOZE_NS)) {
-            block->last_traffic = errand__cycles();
-            return;
-        }
-        if (timeout_ns != UINT64_MAX)
-            timeout_ns -= DOZE_NS;
-    }
-    if (sleep_as(block, ERRAND__INBOX_PARKED, timeout_ns))
-        block->last_traffic = errand__cycles();
 }
 
 errand_status

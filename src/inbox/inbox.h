@@ -18,6 +18,8 @@ enum {
     ERRAND__NODE_POSTED = 2,     /* an errand__record; next in record->post */
     ERRAND__NODE_TAGS = 7
 };
+/* In library[1] of a command: what stands there besides is the record of the job that posted it. */
+enum { ERRAND__COMMAND_OF_JOB = 1 };
 enum { /* values of the head that are no node */
        ERRAND__INBOX_EMPTY = 0,
        ERRAND__INBOX_PARKED = 8,  /* the consumer sleeps, or is about to */
@@ -115,6 +117,13 @@ typedef struct errand__putter {
     const void *recent[8]; /* what it put last */
 } errand__putter;
 
+/* Has it been closed?  Any thread. */
+static inline bool
+errand__inbox_closed(const errand__block *block)
+{
+    return atomic_load_explicit(&block->head, memory_order_acquire) ==
+           ERRAND__INBOX_CLOSED; /* Pairs: inbox-put */
+}
 /* put: push the node; wakes what has to be woken.  False: the inbox is closed and the node is
  * still the caller's.  Any thread.  Never blocks (a futex wake or an 8-byte write at most). */
 /* putter: NULL = wake at once; else the worker's own: owes is set to true instead of waking a
@@ -134,9 +143,29 @@ errand__inbox_empty(const errand__block *block) /* owner */
     return block->own == 0 && atomic_load_explicit(&block->head, memory_order_acquire) <=
                                   ERRAND__INBOX_SPECIAL; /* Pairs: inbox-put */
 }
+/* What a parked consumer waits for beside the list: words that other processes write. */
+#define ERRAND__WATCH_NS UINT64_C(100000000) /* no sleep on such words is longer */
+enum { ERRAND__WATCH_MAX = 127 };
+typedef struct errand__watched {
+    /* word: it wakes when this is not as expected.  sleepers: how many sleep on it: whoever writes it
+     * wakes them.  wakes: stepped at each wake that came from there.
+     * Writers: the other process (word); who sleeps (the other two).  Readers: both.
+     * Order: seq_cst; wakes relaxed.  Pairs: none here: see whose words they are.
+     * Why: of a word that is written and a sleeper that says so one sees the other. */
+    atomic_uint *word, *sleepers, *wakes;
+    unsigned expected;
+} errand__watched;
+typedef struct errand__watch {
+    unsigned count;
+    bool spins; /* one of them may be written soon, by another processor */
+    errand__watched words[ERRAND__WATCH_MAX];
+} errand__watch;
+/* One sleeper less, unless there is none. */
+void errand__sleepers_leave(atomic_uint *sleepers);
 /* park: sleep until something is put or rung, or the timeout passed.  Returns at once if anything
- * is there.  Spins first if that paid lately and a processor is free; then dozes; then sleeps. */
-void errand__inbox_park(errand__block *block, uint64_t timeout_ns);
+ * is there.  Spins first if that paid lately and a processor is free; then dozes; then sleeps.
+ * watch: NULL = nothing; returns too when such a word changes, and after WATCH_NS. */
+void errand__inbox_park(errand__block *block, uint64_t timeout_ns, errand__watch *watch);
 /* Arms the descriptor if the list is empty; reads it empty.  Owner. */
 void errand__inbox_arm(errand__block *block);
 /* Makes the descriptor readable: something is buffered that is not in the list.  Owner. */

@@ -72,11 +72,13 @@ account_virtually(const errand_runtime *runtime, const errand_lease *only,
                   errand_snapshot *out)
 {
     const errand__scheduler *scheduler = &runtime->scheduler;
+    const errand__heap_entry *entry;
+    size_t place = 0;
 
     out->queued = out->running = 0;
-    for (size_t i = 1; i <= scheduler->due.count; i++) {
-        const errand__extra *extra = ERRAND__CONTAINER(scheduler->due.slots[i].entry,
-                                                       const errand__extra, due_entry);
+    while ((entry = errand__heap_walk(&scheduler->due, &place)) != NULL) {
+        const errand__extra *extra =
+            ERRAND__CONTAINER(entry, const errand__extra, due_entry);
         const errand__record *record = &runtime->registrar.records[extra->slot];
 
         if (only != NULL && runtime->leases[record->lease] != only)

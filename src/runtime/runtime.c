@@ -282,7 +282,7 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
         if (runtime->leases[i]->executor == executor && !runtime->leases[i]->closed)
             return errand__misuse(ERRAND_EDUPLICATE, __func__,
                                   "this runtime is attached to this executor already");
-    if (executor->ops->collect != NULL && runtime->fd_wanted)
+    if (executor->ops->sleep != NULL && runtime->fd_wanted)
         return errand__misuse(ERRAND_EBUSY, __func__,
                               "its work is this thread's own: attach it before the wake "
                               "descriptor is asked for");
@@ -295,10 +295,10 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
         return status;
     lease->index = (uint8_t)count;
     runtime->leases[count] = lease;
-    if (executor->ops->collect != NULL)
-        runtime->collectors++;
     atomic_store_explicit(&runtime->lease_count, count + 1,
                           memory_order_release); /* Pairs: lease-count */
+    if (executor->ops->collect != NULL)
+        runtime->collectors++;
     *out_lease = lease;
     return ERRAND_OK;
 }

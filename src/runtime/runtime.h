@@ -40,7 +40,6 @@ struct errand_runtime {
     uint32_t unflushed_count; /* paced: how many at most */
     bool fd_wanted;
     int foreign_fd; /* what a foreign loop got; -1 = none; the inbox's own, or one around several */
-    uint32_t collectors; /* leases whose work is this thread's own */
     errand__registrar registrar;
     errand__scheduler scheduler;
     errand_lease *leases[ERRAND__LEASES_MAX];
@@ -50,6 +49,8 @@ struct errand_runtime {
     uint64_t key, submissions; /* of what is submitted outside tasks */
     /* News taken from the inbox and not yet delivered, in order: a chain of tagged links. */
     uintptr_t pending, pending_last;
+    uintptr_t asked, asked_last; /* seeded: by jobs that are not due yet; see asked.c */
+    bool asked_over;
     uintptr_t follow_first, follow_last; /* follow-ups that found no room yet */
     /* The clock of submissions: one reading per drain and millisecond, then the cycle counter. */
     uint64_t clock_ns, clock_cycles, clock_submit;
@@ -78,8 +79,9 @@ struct errand_runtime {
      * outlived their operation): Writers: the owner.  Readers: snapshots, any thread.
      * Order: release, acquire.  Pairs: cell-count.  Why: see accounts.c. */
     _Atomic uint64_t resumed, late, reaped, stale, leaked, held;
-    errand__cell own;   /* settled by the owner on no lease's behalf */
-    uint64_t given_key; /* of the operation that is being started; 0 = see order_queue */
+    errand__cell own;    /* settled by the owner on no lease's behalf */
+    uint32_t collectors; /* open leases whose executor has an ops->collect */
+    uint64_t given_key;  /* of the operation that is being started; 0 = see order_queue */
     bool
         interrupted; /* seeded: what is with its executor goes by real state from here on */
     bool dues_over; /* seeded: at the end what comes is told as it comes */

@@ -44,7 +44,8 @@ errand__audit_fold(errand__scheduler *scheduler, const errand_step *event,
     errand__step_frame frame;
 
     if (__builtin_expect(!errand__audit_only_folds(audit), 0)) {
-        const errand_step copy = *event; /* so that event itself never has to be in memory */
+        const errand_step copy =
+            *event; /* so that event itself never has to be in memory */
 
         errand__audit_event(scheduler, &copy, label_hash);
         return;

@@ -63,6 +63,8 @@ struct errand__executor_ops {
     const char *name;
     bool
         is_hosts; /* reserve and submit are the host's code, which may call anything back */
+    bool
+        ready_each; /* ready is asked for each operation, not once per lane and priority */
     uint32_t (*cells)(
         errand_executor *executor); /* how many a lease needs beyond the owner's */
     /* Sets lease->impl.  Owner. */
@@ -113,15 +115,19 @@ struct errand__executor_ops {
     /* Are as many workers awake as there are processors?  Then a runtime that parks does not spin:
      * it would keep one of them from its work.  Owner.  NULL = never. */
     bool (*crowded)(const errand_lease *lease);
-    /* The owner's own thread does this lease's work (all owner; NULL = its workers need nobody).
-     * collect: does what can be done without blocking, and puts what has ended; in each drain,
-     * turn and park.
+    /* The owner puts ends of this lease itself: those that are there.  Owner, often: cheap where nothing
+     * is out.  NULL = others put all ends. */
+    void (*collect)(errand_lease *lease);
+    /* Jobs that run in other processes: the owner is about to wait: adds the words that say of an
+     * answer.  What is not added is put by somebody else.  Owner.  NULL = there are none. */
+    void (*watch)(errand_lease *lease, errand__watch *watch);
+    /* The owner's own thread does this lease's work, in collect and without blocking (all owner; NULL =
+     * its workers need nobody).
      * rest: the owner is about to sleep or to go elsewhere, and collected: what comes from now on
      * is told to the inbox, and makes descriptor readable.  False: there is something to collect.
      * sleep: instead of a park of the inbox: at most so long, until something comes, then collects.
      * descriptor: what a foreign loop has to watch beside the inbox's; -1 = nothing.
      * leave: another thread may be the owner next; false: not now. */
-    void (*collect)(errand_lease *lease);
     bool (*rest)(errand_lease *lease);
     void (*sleep)(errand_lease *lease, uint64_t length_ns);
     int (*descriptor)(errand_lease *lease);

@@ -28,12 +28,18 @@ compare(const errand__heap_entry *a, const errand__heap_entry *b)
 static void
 assert_positions(const errand__heap *heap)
 {
-    for (size_t i = 1; i <= heap->count; i++) {
-        assert_int_equal(heap->slots[i].entry->position, i);
-        if (i > 1)
-            assert_true(compare(heap->slots[(i + 2) / 4].entry, heap->slots[i].entry) <=
-                        0);
+    size_t count = 0, place = 0;
+    assert_true((errand__heap_first(heap) == NULL) == (heap->count == 0));
+    for (size_t i = 2; i < 2 * heap->room; i++) {
+        const errand__heap_entry *entry = heap->slots[i].entry;
+        const errand__heap_entry *winner = heap->slots[i / 2].entry;
+        assert_true(winner == entry || winner == heap->slots[i ^ 1].entry);
+        if (entry != NULL)
+            assert_true(winner != NULL && compare(winner, entry) <= 0);
     }
+    for (const errand__heap_entry *entry; (entry = errand__heap_walk(heap, &place));)
+        count += heap->slots[heap->room + entry->position - 1].entry == entry;
+    assert_int_equal(count, heap->count);
 }
 
 /* O72: the order is that of the words, the first one foremost. */
@@ -101,6 +107,41 @@ any_entry_leaves_at_once_and_the_rest_stays_in_order(void **state)
     errand__heap_fini(&heap);
     for (size_t i = 0; i < ENTRIES; i++)
         assert_int_equal(entries[i].position, 0);
+}
+
+/* Windows of insertions between two questions, first words up to the largest, room that grows. */
+static void
+late_words_and_windows_of_any_size_keep_the_order(void **state)
+{
+    (void)state;
+    static errand__heap_entry entries[ENTRIES];
+    static const uint64_t bases[] = {0, UINT64_MAX / 2 - 1, UINT64_MAX - 3};
+    for (size_t window = 1; window <= ENTRIES; window *= 3) {
+        errand__heap heap;
+        errand__heap_entry *before = NULL;
+        memset(entries, 0, sizeof entries);
+        errand__heap_init(&heap, NULL);
+        for (uint64_t i = 0; i < ENTRIES; i++) {
+            entries[i].major = bases[draw(3 * i, 3)] + draw(3 * i + 1, 4);
+            entries[i].minor = draw(3 * i + 2, 4);
+            entries[i].last = i;
+            assert_true(errand__heap_reserve(&heap, i + 1));
+            errand__heap_insert(&heap, &entries[i]);
+            if (i % window == 0)
+                assert_positions(&heap);
+        }
+        assert_positions(&heap);
+        for (size_t i = 0; i < ENTRIES; i++) {
+            errand__heap_entry *first = errand__heap_first(&heap);
+            assert_true(errand__heap_next(&heap) == first->major);
+            if (before != NULL)
+                assert_true(compare(before, first) < 0);
+            errand__heap_remove(&heap, first);
+            before = first;
+        }
+        assert_true(errand__heap_next(&heap) == UINT64_MAX);
+        errand__heap_fini(&heap);
+    }
 }
 
 static void
@@ -176,6 +217,7 @@ main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_leave_in_the_order_of_their_words),
         cmocka_unit_test(any_entry_leaves_at_once_and_the_rest_stays_in_order),
+        cmocka_unit_test(late_words_and_windows_of_any_size_keep_the_order),
         cmocka_unit_test(equal_entries_leave_in_an_order_fixed_by_the_calls),
         cmocka_unit_test(refused_room_changes_nothing),
         cmocka_unit_test(reserved_room_is_there_without_further_memory),

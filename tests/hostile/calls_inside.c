@@ -123,6 +123,12 @@ call_job_follow(stage *self, int broken)
 }
 
 static errand_status
+call_job_post(stage *self, int broken)
+{
+    return errand_job_post(N(1, self->job), N(2, &self->command));
+}
+
+static errand_status
 call_completion_take(stage *self, int broken)
 {
     errand_payload payload = errand_completion_take(N(1, self->news));
@@ -299,6 +305,8 @@ const public_call inside_calls[] = {
     {"errand_payload_alloc", call_payload_alloc, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_job_follow", call_job_follow, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK},
+    {"errand_job_post", call_job_post, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},
     {"errand_completion_take", call_completion_take, PLACE_NEWS, 1, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},

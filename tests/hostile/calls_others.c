@@ -137,6 +137,20 @@ call_executor_snapshot_read(stage *self, int broken)
     return errand_executor_snapshot_read(N(1, self->executor), N(2, &snapshot));
 }
 
+static void
+hear_fact(void *arg, const errand_doctor_fact *fact)
+{
+    (void)arg;
+    (void)fact;
+}
+
+static errand_status
+call_doctor(stage *self, int broken)
+{
+    (void)self;
+    return errand_doctor(N(1, hear_fact), NULL);
+}
+
 static errand_status
 call_lease_ages(stage *self, int broken)
 {
@@ -377,6 +391,8 @@ const public_call other_calls[] = {
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_executor_snapshot_read", call_executor_snapshot_read, PLACE_PLAIN, 2,
      ERRAND_OK, ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_doctor", call_doctor, PLACE_PLAIN, 1, ERRAND_OK, ERRAND_OK, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK},
     {"errand_lease_ages", call_lease_ages, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_runtime_ages", call_runtime_ages, PLACE_PLAIN, 2, ERRAND_OK, ERRAND_EFORKED,

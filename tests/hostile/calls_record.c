@@ -5,10 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 #include "recording/recording.h"
+#include "errand/ffi.h"
 #include "errand/operations.h"
 #include "stage.h"
 
 #define N(k, pointer) (broken == (k) ? NULL : (pointer))
+
+void errand__trampolines_forget(void); /* foreign/foreign.h, which needs libffi */
 
 static const errand_recorder_config nowhere = {
     .struct_size = sizeof nowhere,
@@ -287,6 +290,37 @@ call_operations_codecs(stage *self, int broken)
     return errand_operations_codecs(N(1, self->tokens.runtime));
 }
 
+static errand_status
+call_ffi_codecs(stage *self, int broken)
+{
+    return errand_ffi_codecs(N(1, self->tokens.runtime));
+}
+
+static void
+answer_nothing(void *arg, const errand_ffi_value *arguments, uint32_t count,
+               errand_ffi_value *out_result)
+{
+    (void)arg;
+    (void)arguments;
+    (void)count;
+    (void)out_result;
+}
+
+static errand_status
+call_ffi_callback_create(stage *self, int broken)
+{
+    const errand_ffi_callback_config config = {
+        .struct_size = sizeof config, .signature = "void()", .handler = answer_nothing};
+    errand_ffi_callback *callback = NULL;
+    errand_status status = errand_ffi_callback_create(
+        N(1, self->tokens.runtime), N(2, &config), N(3, &callback), NULL);
+
+    if (callback != NULL)
+        (void)!errand_ffi_callback_destroy(&callback);
+    errand__trampolines_forget();
+    return status;
+}
+
 const public_call record_calls[] = {
     {"errand_recorder_open", call_recorder_open, PLACE_PLAIN, 3, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
@@ -320,5 +354,9 @@ const public_call record_calls[] = {
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_operations_codecs", call_operations_codecs, PLACE_PLAIN, 1, ERRAND_ETHREAD,
      ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_ffi_codecs", call_ffi_codecs, PLACE_PLAIN, 1, ERRAND_ETHREAD, ERRAND_EFORKED,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_ffi_callback_create", call_ffi_callback_create, PLACE_PLAIN, 3,
+     ERRAND_ETHREAD, ERRAND_EFORKED, ERRAND_OK, ERRAND_OK, ERRAND_OK},
 };
 const size_t record_call_count = sizeof record_calls / sizeof record_calls[0];

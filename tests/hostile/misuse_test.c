@@ -47,8 +47,12 @@ is_misuse(errand_status status)
 static const char *
 told_as(const public_call *call)
 {
+    if (strcmp(call->name, "errand_ffi_callback_create") == 0 &&
+        the_probe.answer != ERRAND_EINVAL)
+        return "errand_inbox_open"; /* which it opens for its callers */
     return strcmp(call->name, "errand_audit_operations") == 0 ||
-                   strcmp(call->name, "errand_operations_codecs") == 0
+                   strcmp(call->name, "errand_operations_codecs") == 0 ||
+                   strcmp(call->name, "errand_ffi_codecs") == 0
                ? "errand_audit_payload" /* which it calls for each of its types */
                : call->name;
 }

@@ -7,6 +7,7 @@
  * hook was told and at what the call was given; stage_close then sees that every job was dropped as
  * often as it should and that no byte is left (O80). */
 #include "errand/async.h"
+#include "errand/doctor.h"
 #include "errand/executor.h"
 #include "errand/operations.h"
 #include "errand/order.h"

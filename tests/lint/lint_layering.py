@@ -12,9 +12,11 @@ BELOW = {
     "inbox": ["registrar", "core"],  # its nodes are parts of records
     "dispatch": ["registrar", "inbox", "core"],
     "workers": ["dispatch", "core"],
+    "workers/sandbox": ["workers", "foreign", "dispatch", "core"],
     "scheduler": ["inbox", "registrar", "core"],
     "runtime": ["scheduler", "workers", "dispatch", "inbox", "registrar", "recording", "core"],
     "operations": ["core"],
+    "foreign": ["core"],
     "durable": ["core"],
     "world": ["core"],
 }
@@ -42,9 +44,10 @@ for path in tree.c_files(report.root):
         if folder not in BELOW:
             continue
         if parts[0] == "src" and parts[1] in BELOW:
-            if folder != parts[1] and folder not in BELOW[parts[1]]:
+            own = "/".join(parts[1:3]) if "/".join(parts[1:3]) in BELOW else parts[1]
+            if folder != parts[1] and folder not in BELOW[own]:
                 report.problem(path, line, "%s may not include %s (only %s)" %
-                               (parts[1], folder, ", ".join(BELOW[parts[1]]) or "nothing"))
+                               (own, folder, ", ".join(BELOW[own]) or "nothing"))
         elif parts[0] in PUBLIC_ONLY:
             report.problem(path, line, "%s/ may use public headers only" % parts[0])
 report.end()

@@ -11,7 +11,8 @@ import tree
 EXPECTED = ["O%d" % n for n in range(1, 81)] + ["D%d" % n for n in (
     *range(1, 47), *range(50, 89), 92, *range(140, 146), *range(148, 153))]
 EXPECTED += ["I%d" % n for n in range(1, 25)]
-CITED = re.compile(r"(?<![\w-])[ODI]\d{1,3}\b")
+EXPECTED += ["S%d" % n for n in range(1, 19)]
+CITED = re.compile(r"(?<![\w-])[ODIS]\d{1,3}\b")
 PAGE = "docs/promises.md"
 
 report = tree.Report()
@@ -29,7 +30,7 @@ for row in rows:
         report.problem(PAGE, row.line, "%s: later needs a reason" % row.number)
     if not row.sentence.endswith("."):
         report.problem(PAGE, row.line, "%s is not a sentence" % row.number)
-order = [("ODI".find(row.number[0]), int(row.number[1:])) for row in rows]
+order = [("ODIS".find(row.number[0]), int(row.number[1:])) for row in rows]
 if order != sorted(order):
     report.problem(PAGE, 1, "the rows are not in order")
 

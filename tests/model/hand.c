@@ -250,7 +250,8 @@ sleep_long(play *p, int runtime, bool completes)
     if (p->opens) /* it did not sleep */
         sem_post(&p->hand.opened);
     p->opens = false;
-    for (int i = 0; i < 3 && p->hand.slept && completes && seen.undrained == 0; i++)
+    /* A wake more is none of its business: it sleeps again. */
+    for (int i = 0; i < 20 && p->hand.slept && completes && seen.undrained == 0; i++)
         if ((i > 0 && errand_park(p->runtime[runtime], UINT64_MAX) != ERRAND_OK) ||
             errand_runtime_snapshot(p->runtime[runtime], &seen) != ERRAND_OK)
             play_fail(p, "no park, or no snapshot");

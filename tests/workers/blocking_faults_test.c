@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: a fault of a body is one CRASHED completion that says what it was, its worker is replaced, and
- * what the process may have lost is counted, told and remembered (O77, O78).
+ * what the process may have lost is counted, told and remembered (O78).
  * Method: bodies that fault in every way that is caught, on a pool that catches. */
 #include <dirent.h>
 #include <pthread.h>
@@ -11,57 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/core.h"
-#include "errand/faults.h"
-#include "pool_rig.h"
-
-static errand_blocking_config
-catching(uint32_t workers)
-{
-    return (errand_blocking_config){.struct_size = sizeof(errand_blocking_config),
-                                    .workers_min = workers,
-                                    .workers_max = workers,
-                                    .flags = ERRAND_BLOCKING_CATCH_FAULTS};
-}
-
-static void
-need_catching(void)
-{
-    if (ERRAND_SANITIZED)
-        test_skip("a sanitizer has fault handlers of its own");
-    if (test_under("valgrind"))
-        test_skip("valgrind has fault handlers of its own");
-}
-
-/* A pool that goes on whatever happens; its trouble is configured before the first lease. */
-static void
-begin(pool_rig *rig, uint32_t workers, const errand_faults_config *trouble)
-{
-    errand_blocking_config config = catching(workers);
-    errand_faults_config usual = {.struct_size = sizeof usual,
-                                  .flags = ERRAND_FAULTS_GO_ON,
-                                  .breaker_events = UINT32_MAX};
-    errand_executor *executor;
-
-    assert_int_equal(errand_blocking_create(&config, &executor), ERRAND_OK);
-    assert_int_equal(errand_faults_set(executor, trouble != NULL ? trouble : &usual),
-                     ERRAND_OK);
-    rig_join(rig, executor, 0);
-    rig->shares = false;
-}
-
-static errand_faults
-faults(const pool_rig *rig)
-{
-    errand_faults out;
-
-    assert_int_equal(errand_faults_read(rig->executor, &out), ERRAND_OK);
-    return out;
-}
+#include "fault_rig.h"
 
 /* ---- bodies ---------------------------------------------------------------------------------------- */
-
-static volatile uintptr_t nowhere = 16;
 
 static void
 write_nowhere(rig_job *self, errand_job *job)
@@ -162,9 +114,9 @@ each_signal_is_a_crash_that_says_what_it_was(void **state)
     pool_rig rig;
 
     (void)state;
-    need_catching();
+    fault_rig_needed();
     memset(jobs, 0, sizeof jobs);
-    begin(&rig, 1, NULL);
+    fault_rig_init(&rig, 1, NULL);
     for (uint64_t i = 0; i < CASES; i++) {
         jobs[i].fn = cases[i].fn;
         rig_start(&rig, &jobs[i]);
@@ -184,7 +136,7 @@ each_signal_is_a_crash_that_says_what_it_was(void **state)
     rig_start(&rig, &after);
     rig_await(&rig, CASES + 1);
     assert_int_equal(after.number, 1);
-    errand_faults counts = faults(&rig);
+    errand_faults counts = fault_rig_read(&rig);
     assert_int_equal(counts.caught, CASES);
     assert_int_equal(counts.suspect, 1);
     assert_int_equal(counts.segv, 2);
@@ -213,8 +165,8 @@ completion_has_the_signals_number(void **state)
     pool_rig rig;
 
     (void)state;
-    need_catching();
-    begin(&rig, 1, NULL);
+    fault_rig_needed();
+    fault_rig_init(&rig, 1, NULL);
     rig_start(&rig, &job);
     while (count == 0) {
         assert_int_equal(errand_park(rig.runtime, UINT64_MAX), ERRAND_OK);
@@ -236,16 +188,18 @@ after_a_suspect_fault_only_a_host_that_says_so_goes_on(void **state)
     pool_rig rig;
 
     (void)state;
-    need_catching();
-    begin(&rig, 1, &strict);
+    fault_rig_needed();
+    fault_rig_init(&rig, 1, &strict);
     rig_start(&rig, &clean);
     rig_await(&rig, 1);
-    assert_int_equal(faults(&rig).flags, ERRAND_FAULTS_CATCHING | ERRAND_FAULTS_TAINTED);
+    assert_int_equal(fault_rig_read(&rig).flags,
+                     ERRAND_FAULTS_CATCHING | ERRAND_FAULTS_TAINTED);
     rig_start(&rig, &after); /* clean: it goes on */
     rig_await(&rig, 2);
     rig_start(&rig, &suspect);
     rig_await(&rig, 3);
-    assert_int_equal(faults(&rig).flags & ERRAND_FAULTS_REFUSING, ERRAND_FAULTS_REFUSING);
+    assert_int_equal(fault_rig_read(&rig).flags & ERRAND_FAULTS_REFUSING,
+                     ERRAND_FAULTS_REFUSING);
     for (int i = 0; i < 2; i++) {
         errand_status status = errand_start(rig.lease, &spec, NULL, NULL);
 
@@ -279,8 +233,8 @@ host_is_told_of_each_taint(void **state)
     pool_rig rig;
 
     (void)state;
-    need_catching();
-    begin(&rig, 1, &config);
+    fault_rig_needed();
+    fault_rig_init(&rig, 1, &config);
     rig_start(&rig, &job);
     rig_await(&rig, 1);
     rig_fini(&rig); /* the runtime ends; the hook may still run */
@@ -289,112 +243,6 @@ host_is_told_of_each_taint(void **state)
     assert_int_equal(heard.fault.signal_number, SIGSEGV);
     assert_int_equal(heard.fault.address, 16);
     assert_memory_equal(&heard.fault.identity, &job.identity, sizeof job.identity);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------------- */
-
-/* So many that an arena of jemalloc's is emptied as a whole. */
-enum { BLOCKS = 600 };
-
-static void
-use_memory(errand_job *job)
-{
-    for (int i = 0; i < BLOCKS; i++) {
-        unsigned char *bytes = errand_job_alloc(job, 1000);
-
-        assert_non_null(bytes);
-        for (int k = 0; k < 1000; k++)
-            assert_int_equal(bytes[k], 0);
-        memset(bytes, 0xa5, 1000);
-    }
-}
-
-static void
-never_called(void *arg)
-{
-    ++*(int *)arg;
-}
-
-static void
-use_and_fault(rig_job *self, errand_job *job)
-{
-    use_memory(job);
-    assert_int_equal(errand_job_defer(job, never_called, &self->number), ERRAND_OK);
-    *(volatile int *)nowhere = 1;
-}
-
-static void
-use_and_abort(rig_job *self, errand_job *job)
-{
-    (void)self;
-    use_memory(job);
-    abort();
-}
-
-static void
-use_well(rig_job *self, errand_job *job)
-{
-    (void)self;
-    use_memory(job);
-}
-
-static void
-memory_of_a_crashed_job_is_given_back_only_where_that_is_safe(void **state)
-{
-    /* O77 */
-    rig_job clean = {.fn = use_and_fault}, suspect = {.fn = use_and_abort},
-            after = {.fn = use_well};
-    pool_rig rig;
-
-    (void)state;
-    need_catching();
-    begin(&rig, 1, NULL);
-    for (uint64_t i = 0; i < 20; i++) {
-        rig_start(&rig, &clean);
-        rig_start(&rig, &after);
-        rig_await(&rig, 2 * i + 2);
-    }
-    assert_int_equal(faults(&rig).memory_given_up, 0);
-    assert_int_equal(faults(&rig).cleanups_given_up, 20);
-    assert_int_equal(clean.number, 0);
-    rig_start(&rig, &suspect);
-    rig_start(&rig, &after);
-    rig_await(&rig, 42);
-    assert_int_equal(faults(&rig).memory_given_up, BLOCKS);
-    rig_fini(&rig);
-}
-
-static void
-take_too_much(rig_job *self, errand_job *job)
-{
-    self->number = 0;
-    while (errand_job_alloc(job, 1000) != NULL)
-        self->number++;
-    self->number += errand_job_alloc(job, SIZE_MAX) == NULL ? 0 : 1000;
-}
-
-static void
-memory_of_a_job_has_a_bound_where_the_host_set_one(void **state)
-{
-    errand_blocking_config config = catching(1);
-    errand_faults_config trouble = {.struct_size = sizeof trouble,
-                                    .job_memory_max = 10500};
-    rig_job job = {.fn = take_too_much};
-    errand_executor *executor;
-    pool_rig rig;
-
-    (void)state;
-    config.flags = 0;
-    assert_int_equal(errand_blocking_create(&config, &executor), ERRAND_OK);
-    assert_int_equal(errand_faults_set(executor, &trouble), ERRAND_OK);
-    rig_join(&rig, executor, 0);
-    rig.shares = false;
-    for (uint64_t i = 1; i <= 3; i++) { /* each job anew */
-        rig_start(&rig, &job);
-        rig_await(&rig, i);
-        assert_int_equal(job.number, 10);
-    }
-    rig_fini(&rig);
 }
 
 /* ---- many ------------------------------------------------------------------------------------------- */
@@ -452,8 +300,8 @@ crashed_threads_leave_nothing_behind(void **state)
     pool_rig rig;
 
     (void)state;
-    need_catching();
-    begin(&rig, 2, &config);
+    fault_rig_needed();
+    fault_rig_init(&rig, 2, &config);
     for (uint64_t i = 0; i < rounds; i++) {
         rig_job job = {.fn = bodies[i % 5]};
 
@@ -465,7 +313,7 @@ crashed_threads_leave_nothing_behind(void **state)
         }
     }
     assert_int_equal(rig.outcomes[ERRAND_CRASHED], rounds);
-    assert_int_equal(faults(&rig).caught, rounds);
+    assert_int_equal(fault_rig_read(&rig).caught, rounds);
     assert_int_equal(count_entries("/proc/self/fd"), descriptors);
     rig_until(two_work_again, &rig);
     assert_true(resident() < pages + 4 * 1024 * 1024);
@@ -481,9 +329,9 @@ every_job_of_a_crowd_that_faults_is_told_once(void **state)
     pool_rig rig;
 
     (void)state;
-    need_catching();
+    fault_rig_needed();
     memset(jobs, 0, sizeof jobs);
-    begin(&rig, 4, NULL);
+    fault_rig_init(&rig, 4, NULL);
     for (int i = 0; i < JOBS; i++) {
         jobs[i].fn = i % 2 == 0 ? write_nowhere : do_nothing;
         rig_start(&rig, &jobs[i]);
@@ -506,12 +354,12 @@ handlers_of_the_process_come_back(void **state)
     /* O62 */
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     struct sigaction before[5], now;
-    errand_blocking_config config = catching(1);
+    errand_blocking_config config = fault_rig_config(1);
     errand_executor *first, *second;
     int threads = 1;
 
     (void)state;
-    need_catching();
+    fault_rig_needed();
     rig_until(threads_are, &threads); /* the pools of other tests have ended */
     for (int i = 0; i < 5; i++)
         assert_int_equal(sigaction(numbers[i], NULL, &before[i]), 0);
@@ -533,7 +381,7 @@ handlers_of_the_process_come_back(void **state)
 static void
 sanitized_builds_refuse_to_catch(void **state)
 {
-    errand_blocking_config config = catching(1);
+    errand_blocking_config config = fault_rig_config(1);
     errand_executor *executor = NULL;
     errand_status status = errand_blocking_create(&config, &executor);
 
@@ -555,8 +403,6 @@ main(void)
         cmocka_unit_test(completion_has_the_signals_number),
         cmocka_unit_test(after_a_suspect_fault_only_a_host_that_says_so_goes_on),
         cmocka_unit_test(host_is_told_of_each_taint),
-        cmocka_unit_test(memory_of_a_crashed_job_is_given_back_only_where_that_is_safe),
-        cmocka_unit_test(memory_of_a_job_has_a_bound_where_the_host_set_one),
         cmocka_unit_test(crashed_threads_leave_nothing_behind),
         cmocka_unit_test(every_job_of_a_crowd_that_faults_is_told_once),
         cmocka_unit_test(handlers_of_the_process_come_back),

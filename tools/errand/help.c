@@ -14,6 +14,9 @@ static const char text_all[] =
     "processes, cancel\n"
     "  errand log FILE [--json]        print a log that --record wrote\n"
     "  errand diff A B [--json]        the first event in which two logs differ\n"
+    "  errand call LIB SYMBOL SIGNATURE [ARGUMENTS]   one foreign call, in a sandbox\n"
+    "  errand doctor [--json]          what this machine offers to sandboxes, and what "
+    "follows\n"
     "  errand help [COMMAND | codes]   more about a command, or the exit codes\n"
     "  errand --version\n"
     "\n"
@@ -150,6 +153,50 @@ static const char text_diff[] =
     "stands\n"
     "before that place.\n";
 
+static const char text_call[] =
+    "errand call [OPTIONS] LIB SYMBOL SIGNATURE [ARGUMENTS]\n"
+    "\n"
+    "Calls one foreign function and prints what it gave back, then its out parameters "
+    "and errno.\n"
+    "LIB as for dlopen, or - for the C library.  Without --isolation thread it runs in a "
+    "locked-down\n"
+    "process, and whatever it does, errand says so and goes on.\n"
+    "\n"
+    "  errand call libz.so.1 crc32 'u64 (u64, bytes, u32)' 0 hello 5\n"
+    "  errand call - snprintf 'i32 (out bytes, u64, string, ..., i32, f64)' 64 64 '%d "
+    "%.2f' 7 2.5\n"
+    "\n"
+    "Types: void bool i8..i64 u8..u64 f32 f64, C's int long size_t double ..., pointer, "
+    "string,\n"
+    "bytes (read), out bytes, inout bytes, {TYPE, ...} a structure, [N]TYPE an array in "
+    "one, ...\n"
+    "before the variadic ones.  Arguments: numbers; true, false; null; words; for bytes "
+    "also @FILE\n"
+    "and x:0a0b; for out bytes how many; {1, 2} for structures.\n"
+    "\n"
+    "  --isolation process | thread   a thread contains mistakes, not faults (process)\n"
+    "  --deadline S                   end it after so many seconds\n"
+    "  --promise P,...                what else it may: rpath, wpath, inet, thread, "
+    "callback (pure)\n"
+    "  --path PATH[=rwx]              with rpath and wpath: below what (=r)\n"
+    "  --port N                       with inet: TCP to this port\n"
+    "  --memory 64M                   address space (512M)\n"
+    "  --cpu S                        processor seconds\n"
+    "  --output 1M                    of a result (16M)\n"
+    "  --report-denied                name the system call that was denied\n"
+    "  --worker FILE                  the program errand-worker\n"
+    "Exit codes: 0 it returned, 1 it did not, 2 the command line is wrong, 5 deadline, 6 "
+    "no sandbox\n"
+    "as strict as wanted could be made.\n";
+
+static const char text_doctor[] =
+    "errand doctor [--json]\n"
+    "\n"
+    "Says what this machine offers to sandboxes and asynchronous operations: seccomp, "
+    "landlock,\n"
+    "namespaces, control groups, limits, io_uring; and what follows from what is "
+    "missing.\n";
+
 static const char text_codes[] =
     "Exit codes:\n"
     "  0      the script ended well\n"
@@ -183,6 +230,10 @@ errand__help_print(FILE *file, const char *topic)
         text = text_log;
     else if (strcmp(topic, "diff") == 0)
         text = text_diff;
+    else if (strcmp(topic, "call") == 0)
+        text = text_call;
+    else if (strcmp(topic, "doctor") == 0)
+        text = text_doctor;
     else if (strcmp(topic, "codes") == 0)
         text = text_codes;
     else if (strcmp(topic, "version") == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* main: the command-line program: errand run, tour, explore, help, --version. */
+/* main: the command-line program: errand run, tour, explore, call, doctor, help,
+ * --version. */
 #include "program.h"
 #include <fcntl.h>
 #include <string.h>
@@ -25,14 +26,18 @@ main(int argc, char **argv)
     hold_streams();
     if (argc > 1 && strcmp(argv[1], "explore") == 0)
         return errand__explore_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "call") == 0)
+        return errand__call_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+        return errand__doctor_main(argc - 1, argv + 1);
     if (!errand__options_read(argc, argv, &options))
         return ERRAND__EXIT_USAGE;
     switch (options.command) {
     case ERRAND__COMMAND_HELP:
         if (!errand__help_print(stdout, options.topic)) {
             errand__help_problem(
-                "there is no help about '%s': try run, explore, tour, log, diff, help, "
-                "version or codes",
+                "there is no help about '%s': try run, explore, tour, log, diff, call, "
+                "doctor, help, version or codes",
                 options.topic);
             return ERRAND__EXIT_USAGE;
         }

@@ -97,6 +97,11 @@ bool errand__paths_check(const errand__options *options);
 /* errand explore, whose options are its own: argv[0] is "explore".  Returns the exit code. */
 int errand__explore_main(int argc, char **argv);
 
+/* ---- call.c, doctor.c ------------------------------------------------------------------------ */
+/* errand call and errand doctor: argv[0] is the command.  Both return the exit code. */
+int errand__call_main(int argc, char **argv);
+int errand__doctor_main(int argc, char **argv);
+
 /* ---- script.c: where the text comes from --------------------------------------------------- */
 struct errand__script {
     char *text;        /* freed by errand__script_fini, unless it is the tour's */

@@ -47,6 +47,13 @@ errand_inbox_abandon(errand_inbox **take_inbox)
     errand__mem_free(NULL, inbox, sizeof *inbox);
 }
 
+bool
+errand_inbox_closed(const errand_inbox *inbox)
+{
+    return inbox == NULL || inbox->fork_epoch != errand__fork_epoch() ||
+           errand__inbox_closed(inbox->block);
+}
+
 static errand_status
 inbox_check(const errand_inbox *inbox, const char *function)
 {
@@ -134,8 +141,11 @@ errand__command_run(errand_runtime *runtime, errand_command *command)
     void (*fn)(errand_runtime *, void *) = command->fn;
     void *arg = command->arg;
 
+    bool of_job = ((uintptr_t)command->library[1] & ERRAND__COMMAND_OF_JOB) != 0;
+
     command->library[1] = NULL; /* from here on the node is the host's again */
-    errand__foreign_mark(runtime, ERRAND__FOREIGN_COMMAND, 0);
+    if (!of_job)
+        errand__foreign_mark(runtime, ERRAND__FOREIGN_COMMAND, 0);
     errand__lock_none_held();
     fn(runtime, arg);
 }

@@ -240,84 +240,6 @@ route(errand_runtime *runtime, errand__record *record)
 /* ---- the item in hand ---------------------------------------------------------------------------- */
 
 static void
-follow_push(errand_runtime *runtime, errand__follow *follow)
-{
-    follow->next = 0;
-    if (runtime->follow_first == 0)
-        runtime->follow_first = (uintptr_t)follow;
-    else
-        ((errand__follow *)runtime->follow_last)->next = (uintptr_t)follow;
-    runtime->follow_last = (uintptr_t)follow;
-}
-
-/* How far a body came that was stopped early shows in nothing. */
-static void
-drop_follows(errand_runtime *runtime, errand__record *record)
-{
-    while ((record->details & ERRAND__DETAILS_FOLLOW) != 0) {
-        errand__follow *follow =
-            (errand__follow *)(record->details & ~ERRAND__DETAILS_FOLLOW);
-        errand_spec spec = follow->spec;
-
-        record->details = follow->next;
-        errand__mem_free(NULL, follow, sizeof *follow);
-        errand__leak_count(runtime, errand__spec_drop(&spec));
-    }
-}
-
-/* Details list the newest first; follow-ups are submitted in call order.  Their keys hang on their
- * parent's: another operation's follow-ups shift none of them. */
-static void
-take_follows(errand_runtime *runtime, errand__record *record)
-{
-    uint64_t ordinal = 0;
-    uintptr_t ordered = 0;
-
-    while ((record->details & ERRAND__DETAILS_FOLLOW) != 0) {
-        errand__follow *follow =
-            (errand__follow *)(record->details & ~ERRAND__DETAILS_FOLLOW);
-
-        record->details = follow->next;
-        follow->next = ordered;
-        ordered = (uintptr_t)follow;
-    }
-    while (ordered != 0) {
-        errand__follow *follow = (errand__follow *)ordered;
-
-        ordered = follow->next;
-        follow->lease = record->lease;
-        follow->key = errand__seeded(runtime) || errand__inputs(runtime)
-                          ? errand__key_operation(record->extra->key, ordinal++)
-                          : 0;
-        follow_push(runtime, follow);
-    }
-}
-
-void
-errand__follows_run(errand_runtime *runtime)
-{
-    while (runtime->follow_first != 0) {
-        errand__follow *follow = (errand__follow *)runtime->follow_first;
-        errand_lease *lease = runtime->leases[follow->lease];
-        errand_spec spec = follow->spec;
-        errand_status status;
-
-        runtime->given_key = follow->key;
-        status = errand__start(lease, &spec, follow->wait, NULL, NULL, NULL);
-        runtime->given_key = 0;
-        if (status == ERRAND_EFULL || status == ERRAND_ENOMEM ||
-            status == ERRAND_ENOTHREAD)
-            return; /* later, in order */
-        runtime->follow_first = follow->next;
-        errand__mem_free(NULL, follow, sizeof *follow);
-        if (status == ERRAND_OK)
-            errand__flush(lease);
-        else
-            errand__leak_count(runtime, errand__spec_drop(&spec));
-    }
-}
-
-static void
 held_add(errand_runtime *runtime, int amount)
 {
     atomic_store_explicit(&runtime->held,
@@ -417,9 +339,9 @@ errand__hand_finish(errand_runtime *runtime)
         errand__leak_count(runtime, errand__payload_drop(&record->payload));
     if ((record->details & ERRAND__DETAILS_FOLLOW) != 0) {
         if (is_fixed(record))
-            drop_follows(runtime, record);
+            errand__follows_drop(runtime, record);
         else
-            take_follows(runtime, record);
+            errand__follows_take(runtime, record);
     }
     if (record->decoder != NULL)
         errand__leak_count(runtime, errand__record_drop_decoder(record));

@@ -50,12 +50,17 @@ void errand__resume_clear(errand_runtime *runtime, errand__resume *resume);
 /* ---- drain.c, deliver.c ---- */
 /* Takes an operation's completion out of what has come and was not told; false: it is not there. */
 bool errand__pending_take(errand_runtime *runtime, errand__record *record);
+/* answers.c: jobs that run in other processes.  watch: adds what else the owner has to wait for;
+ * NULL = nothing. */
+errand__watch *errand__answers_watch(errand_runtime *runtime, errand__watch *watch);
 /* Moves what is in the inbox behind pending. */
 void errand__collect_some(errand_runtime *runtime);
-/* own_leases.c: leases whose work is this thread's own: collect does it and puts what has ended;
+/* own_leases.c: leases whose ends this thread collects: collect puts what has ended.  Of those whose
+ * work is its own too:
  * rest: the thread goes elsewhere, false: there is something to collect; sleep: false: there are
  * none, the inbox is slept on.  See errand__executor_ops. */
 void errand__collect_leases(errand_runtime *runtime);
+bool errand__leases_own(errand_runtime *runtime); /* is there one */
 bool errand__leases_rest(errand_runtime *runtime);
 bool errand__leases_sleep(errand_runtime *runtime, uint64_t length_ns);
 bool errand__leases_leave(errand_runtime *runtime);
@@ -82,8 +87,6 @@ errand__item errand__deliver_next(errand_runtime *runtime, errand_completion_fn 
 void errand__hand_finish(errand_runtime *runtime);
 /* The body of a held operation came back and its completion was drained: the rest is dropped. */
 void errand__held_finish(errand_runtime *runtime, errand__record *record);
-/* Submits the follow-ups that find room, in call order (O54). */
-void errand__follows_run(errand_runtime *runtime);
 /* Keeps the wake descriptor's promise at the end of a drain or turn (fd_wanted). */
 void errand__fd_update(errand_runtime *runtime);
 /* The same for what became buffered outside of them: by a call, a park or an unwind. */
@@ -93,6 +96,16 @@ void errand__park_news(errand_runtime *runtime);
 /* One completion, of a record that is not in the chain any more. */
 void errand__deliver(errand_runtime *runtime, errand__record *record,
                      errand_completion_fn *fn, void *arg);
+
+/* ---- follows.c ---- */
+/* What the operation in hand handed on: for the next run, or dropped: how far a body came that was
+ * stopped early shows in nothing. */
+void errand__follows_take(errand_runtime *runtime, errand__record *record);
+void errand__follows_drop(errand_runtime *runtime, errand__record *record);
+/* Submits those that find room, in call order (O54). */
+void errand__follows_run(errand_runtime *runtime);
+/* At the end those that found none are dropped. */
+void errand__follows_fini(errand_runtime *runtime);
 
 /* ---- park.c ---- */
 uint64_t errand__next_deadline(const errand_runtime *runtime);

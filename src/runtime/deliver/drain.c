@@ -19,9 +19,13 @@ errand__collect_some(errand_runtime *runtime)
         first = errand__paced_sift(runtime, first, &last);
         if (first == 0)
             return;
-    } else if (runtime->registrar.domain_count != 0) {
-        errand__domains_note(runtime, first);
+    } else if (errand__seeded(runtime)) {
+        first = errand__asked_sift(runtime, first, &last);
+        if (first == 0)
+            return;
     }
+    if (!errand__paced(runtime) && runtime->registrar.domain_count != 0)
+        errand__domains_note(runtime, first);
     if (runtime->pending == 0)
         runtime->pending = first;
     else

@@ -19,21 +19,31 @@ next_own(errand_runtime *runtime, uint32_t *at)
     while (*at < errand__lease_count(runtime)) {
         errand_lease *lease = runtime->leases[(*at)++];
 
-        if (!lease->closed && lease->executor->ops->collect != NULL)
+        if (!lease->closed && lease->executor->ops->sleep != NULL)
             return lease;
     }
     return NULL;
 }
 
+bool
+errand__leases_own(errand_runtime *runtime)
+{
+    uint32_t at = 0;
+
+    return next_own(runtime, &at) != NULL;
+}
+
 void
 errand__collect_leases(errand_runtime *runtime)
 {
-    errand_lease *lease;
-
     if (runtime->draining || runtime->driving)
         errand__inbox_disarm(runtime->block); /* they end by arming it again */
-    for (uint32_t at = 0; (lease = next_own(runtime, &at)) != NULL;)
-        lease->executor->ops->collect(lease);
+    for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {
+        errand_lease *lease = runtime->leases[i];
+
+        if (!lease->closed && lease->executor->ops->collect != NULL)
+            lease->executor->ops->collect(lease);
+    }
 }
 
 bool
@@ -87,7 +97,7 @@ errand__leases_descriptor(errand_runtime *runtime, int *out_fd)
 {
     errand_lease *lease;
 
-    if (runtime->collectors == 0) {
+    if (!errand__leases_own(runtime)) {
         *out_fd = runtime->block->wake_fd;
         return ERRAND_OK;
     }

@@ -39,7 +39,10 @@ errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
 {
     uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
     uint64_t length = length_ns;
+    errand__watch watched, *watch = errand__answers_watch(runtime, &watched);
 
+    if (watch != NULL && length > ERRAND__WATCH_NS)
+        length = ERRAND__WATCH_NS;
     runtime->block->crowded = false;
     for (uint32_t i = 0; i < count; i++) {
         errand_lease *lease = runtime->leases[i];
@@ -55,7 +58,9 @@ errand__sleep_at_most(errand_runtime *runtime, uint64_t length_ns)
     }
     if (errand__leases_sleep(runtime, length))
         return true; /* for what may have come: look again */
-    errand__inbox_park(runtime->block, length);
+    errand__inbox_park(runtime->block, length, watch);
+    if (runtime->collectors != 0)
+        errand__collect_leases(runtime);
     return length < length_ns;
 }
 
@@ -147,6 +152,8 @@ errand_runtime_wake_fd(errand_runtime *runtime, int *out_fd)
         return status;
     if (!runtime->fd_wanted) {
         runtime->fd_wanted = true;
+        if (runtime->collectors != 0) /* others put from now on */
+            errand__collect_leases(runtime);
         errand__fd_update(runtime);
     }
     return errand__leases_descriptor(runtime, out_fd);

@@ -8,164 +8,7 @@
  * dropped here, and the report names the number.  Nothing of the runtime is touched afterwards
  * but its block. */
 #include <unistd.h>
-#include "runtime/runtime.h"
-
-/* One round of news; true if there was any. */
-static bool
-take_news(errand_runtime *runtime, errand_shutdown_mode mode)
-{
-    errand_completion_fn *fn =
-        mode == ERRAND_SHUTDOWN_RUN ? runtime->config.on_completion : NULL;
-    bool any = false;
-
-    errand__hand_finish(runtime);
-    errand__deadlines_fire(runtime, runtime->deadlines.count);
-    errand__collect(runtime);
-    while (errand__deliver_next(runtime, fn, runtime->config.held_on_completion_arg) !=
-           ERRAND__ITEM_NONE)
-        any = true;
-    return any;
-}
-
-/* A lease's end tells nobody: what came stays buffered for the next drain, in order. */
-static void
-keep_news(errand_runtime *runtime)
-{
-    errand__deadlines_fire(runtime, runtime->deadlines.count);
-    errand__collect(runtime);
-}
-
-/* Is there nothing to wait for?  Of a lease: nothing is unsettled.  Of all (NULL): nothing is owed,
- * because an operation counts as settled a moment before its completion is put. */
-static bool
-at_rest(const errand_runtime *runtime, const errand_lease *only)
-{
-    uint32_t count = atomic_load_explicit(&runtime->lease_count, memory_order_relaxed);
-    errand_snapshot snapshot = {.accepted = 0};
-    uint64_t owed = 0;
-
-    if (only != NULL) {
-        errand__lease_account(only, &snapshot);
-        return snapshot.queued + snapshot.running == 0;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        owed += runtime->leases[i]->owed;
-    return owed == 0;
-}
-
-/* Asks everything armed to end, in slot order within key order of the waits before. */
-static void
-cancel_armed(errand_runtime *runtime, const errand_lease *only, bool queued_only)
-{
-    for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
-        errand__record *record = &runtime->registrar.records[slot];
-        unsigned state;
-        uint64_t control;
-
-        if (record->phase != ERRAND__PHASE_ARMED || record == runtime->hand ||
-            (only != NULL && runtime->leases[record->lease] != only))
-            continue;
-        state = errand__input_state(runtime, record, &control);
-        if (state == ERRAND__SETTLED || (queued_only && state != ERRAND__QUEUED))
-            continue;
-        errand__cancel_record(runtime, record, ERRAND_REASON_SHUTDOWN);
-    }
-}
-
-/* Until nothing of the lease is unsettled, or the deadline.  NULL = of any: drains meanwhile. */
-static void
-settle_all(errand_runtime *runtime, const errand_lease *only, uint64_t deadline_ns,
-           errand_shutdown_mode mode)
-{
-    for (;;) {
-        uint64_t now;
-
-        if (only == NULL)
-            take_news(runtime, mode);
-        else
-            keep_news(runtime);
-        if (at_rest(runtime, only) || (only != NULL && runtime->unhanded))
-            break; /* nobody has what a replay's log will tell of */
-        now = errand__clock_now();
-        if (now >= deadline_ns)
-            break;
-        for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {
-            errand_lease *lease = runtime->leases[i];
-
-            if (!lease->closed && (only == NULL || only == lease) &&
-                lease->executor->ops->step != NULL)
-                lease->executor->ops->step(
-                    lease); /* woken async jobs of a manual executor */
-        }
-        errand__flush_all(runtime);
-        if (errand__inbox_empty(runtime->block))
-            errand__sleep_at_most(runtime, deadline_ns - now < UINT64_C(10000000)
-                                               ? deadline_ns - now
-                                               : UINT64_C(10000000));
-    }
-    if (only == NULL)
-        take_news(runtime, mode);
-}
-
-static void
-lease_end(errand_lease *lease, uint64_t deadline_ns)
-{
-    if (lease->closed)
-        return;
-    lease->closed = true;
-    lease->executor->ops->detach(lease, deadline_ns);
-    if (lease->executor->ops->collect != NULL)
-        ((errand_runtime *)lease->runtime)->collectors--;
-}
-
-static bool
-is_clean(const errand_report *report)
-{
-    return report->live_waits == 0 && report->live_tasks == 0 && report->entries == 0 &&
-           report->undeliverable == 0 && report->held == 0 &&
-           report->posts_dropped == 0 && report->running == 0;
-}
-
-errand_status
-errand_lease_shutdown(errand_lease **take_lease, uint64_t deadline_ns,
-                      errand_report *out_report)
-{
-    errand_report report = {.clean = false};
-    errand_runtime *runtime;
-    errand_lease *lease;
-
-    ERRAND_REQUIRE_ARG(take_lease != NULL && *take_lease != NULL, ERRAND_EINVAL,
-                       "take_lease is NULL, or spent");
-    lease = *take_lease;
-    runtime = lease->runtime;
-    ERRAND__ENTER(runtime);
-    ERRAND_REQUIRE_ARG(!errand__on_worker(), ERRAND_EDEADLOCK,
-                       "a job may not shut a lease");
-    if (runtime->draining || runtime->driving)
-        return errand__misuse(ERRAND_EBUSY, __func__, "a drain or drive is in progress");
-    if (lease->closed)
-        return errand__misuse(ERRAND_ESPENT, __func__, "the lease was shut already");
-    runtime->frame = errand__frame_innermost();
-    runtime->draining = true;
-    lease->refusing = true;
-    cancel_armed(runtime, lease, true);
-    settle_all(runtime, lease, deadline_ns, ERRAND_SHUTDOWN_RUN);
-    lease_end(lease, deadline_ns);
-    runtime->draining = false;
-    if (runtime->fd_wanted)
-        errand__fd_update(runtime);
-    errand__lease_account(lease, &report.accounts);
-    report.accounts.owed = report.accounts.accepted - report.accounts.drained;
-    report.running = report.accounts.running;
-    report.undeliverable = report.accounts.undeliverable;
-    report.clean = is_clean(&report);
-    if (out_report != NULL)
-        *out_report = report;
-    *take_lease = NULL;
-    return ERRAND_OK;
-}
-
-/* ---- the runtime -------------------------------------------------------------------------------- */
+#include "runtime/end/end.h"
 
 /* Waits and generations are issued together: one is enough to tell their order. */
 static bool
@@ -267,18 +110,6 @@ abandon_unarmed(errand_runtime *runtime)
 
             errand_prepared_abandon(&token);
         }
-}
-
-static void
-drop_follows(errand_runtime *runtime)
-{
-    while (runtime->follow_first != 0) {
-        errand__follow *follow = (errand__follow *)runtime->follow_first;
-
-        runtime->follow_first = follow->next;
-        errand__leak_count(runtime, errand__spec_drop(&follow->spec));
-        errand__mem_free(NULL, follow, sizeof *follow);
-    }
 }
 
 /* A posted node was left: there is nobody to cancel for any more. */
@@ -414,16 +245,17 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     report.live_tasks = errand__tasks_live(runtime);
     errand__tasks_abort_all(runtime);
     report.live_waits = mode == ERRAND_SHUTDOWN_RUN ? runtime->wait_count : 0;
+    errand__asked_release(runtime);
     if (errand__paced(runtime))
         errand__paced_release(runtime);
     end_waits(runtime, ERRAND_SHUTDOWN_QUIET);
-    cancel_armed(runtime, NULL, false);
-    settle_all(runtime, NULL, deadline_ns, mode);
+    errand__end_cancel(runtime, NULL, false);
+    errand__end_settle(runtime, NULL, deadline_ns, mode);
     for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {
-        lease_end(runtime->leases[i], deadline_ns);
-        take_news(runtime, mode);
+        errand__end_lease(runtime->leases[i], deadline_ns);
+        errand__end_news(runtime, mode);
     }
-    drop_follows(runtime);
+    errand__follows_fini(runtime);
     abandon_unarmed(runtime);
     forget_ready(runtime, &runtime->scheduler.ready);
     forget_ready(runtime, &runtime->scheduler.pass);
@@ -437,7 +269,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     /* Each that was not drained is counted undeliverable, wherever its body or its put is now. */
     report.accounts.queued = report.accounts.running = report.accounts.undrained = 0;
     report.running = report.undeliverable;
-    report.clean = is_clean(&report);
+    report.clean = errand__end_clean(&report);
     errand__block_close_account(runtime->block, outstanding);
     errand__record_end(runtime, report.clean);
     free_all(runtime);

@@ -104,11 +104,14 @@ run_now(errand_runtime *runtime, errand__record *record)
         if (ops->step != NULL)
             ops->step(lease);
         if (errand__pending_take(runtime, record)) {
+            errand__asked_run(runtime, record);
             if (!errand__due_lost(runtime, record))
                 return true;
             put_back(runtime, record);
             return false;
         }
+        if (errand__asked_run(runtime, record))
+            continue;
         if (!errand__due_sleep(runtime, record, &since))
             return false;
     }

@@ -65,4 +65,13 @@ bool errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t
 bool errand__due_lost(errand_runtime *runtime, const errand__record *record);
 /* The run ends: no thread could be made for this operation. */
 void errand__external_thread(errand_runtime *runtime, const char *name, uint32_t kind);
+
+/* ---- asked.c ---- */
+/* Commands of jobs.  aside: kept for the due of its job; false: it is none.  sift: the same with a
+ * chain; answers the rest.  run: what a job asked; true if there was something.  release: all of it
+ * becomes news, from now on. */
+bool errand__asked_aside(errand_runtime *runtime, uintptr_t link);
+uintptr_t errand__asked_sift(errand_runtime *runtime, uintptr_t first, uintptr_t *last);
+bool errand__asked_run(errand_runtime *runtime, const errand__record *record);
+void errand__asked_release(errand_runtime *runtime);
 #endif

@@ -42,7 +42,7 @@ stays_aside(errand_runtime *runtime, uintptr_t link)
     errand__record *record = errand__node_pointer(link);
 
     if (errand__node_tag(link) != ERRAND__NODE_COMPLETION)
-        return false;
+        return errand__asked_aside(runtime, link);
     if ((atomic_load_explicit(&record->control, memory_order_relaxed) &
          ERRAND__FLAG_HELD) == 0)
         errand__domain_leave(runtime, record);
@@ -87,6 +87,8 @@ wait_for(errand_runtime *runtime, errand__record *record)
             lease->executor->ops->step(lease);
             errand__collect(runtime);
         }
+        if (errand__asked_run(runtime, record))
+            continue;
         if (extra->arrived)
             return !errand__due_lost(runtime, record);
         errand__flush_all(runtime); /* a domain may have gone on */

@@ -120,12 +120,12 @@ make_ready(errand_lease *lease, const errand__record *record)
                                   record->extra->soft_ns == 0);
     errand_status status;
 
-    if (plain && (lease->ready & bit) != 0)
+    if (plain && (lease->ready & bit) != 0) /* never set with ready_each */
         return ERRAND_OK;
     if (((errand_runtime *)lease->runtime)->unhanded)
         return ERRAND_OK;
     status = lease->executor->ops->ready(lease, record);
-    if (status == ERRAND_OK && plain)
+    if (status == ERRAND_OK && plain && !lease->executor->ops->ready_each)
         lease->ready |= bit;
     return status;
 }

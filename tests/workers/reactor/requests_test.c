@@ -30,18 +30,59 @@ every_kind_has_a_function_in_both_back_ends(void **state)
 
 /* ---- files ---------------------------------------------------------------------------------------- */
 
+/* The file at path has 32 bytes and is open as fd; the folder has nothing else. */
+static void
+names_are_changed(scene *world, const char *folder, const char *path, int fd)
+{
+    char other[256];
+    struct statx found;
+
+    snprintf(other, sizeof other, "%s/two", folder);
+    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_STAT,
+                                               .fd = AT_FDCWD,
+                                               .path = path,
+                                               .mask = STATX_SIZE,
+                                               .out_stat = &found}),
+                     0);
+    assert_int_equal(found.stx_size, 32);
+    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_RENAME,
+                                               .fd = AT_FDCWD,
+                                               .path = path,
+                                               .to_fd = AT_FDCWD,
+                                               .to_path = other}),
+                     0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_CLOSE, .fd = fd}), 0);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_MKDIR,
+                                               .fd = AT_FDCWD,
+                                               .path = path,
+                                               .mode = 0700}),
+                     0);
+    assert_int_equal(
+        rig_do(world,
+               (errand_io){.kind = ERRAND_IO_UNLINK, .fd = AT_FDCWD, .path = other}),
+        0);
+    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_UNLINK,
+                                               .fd = AT_FDCWD,
+                                               .path = path,
+                                               .flags = AT_REMOVEDIR}),
+                     0);
+    assert_int_equal(
+        rig_do(world, (errand_io){.kind = ERRAND_IO_OPEN, .fd = AT_FDCWD, .path = other}),
+        -ENOENT);
+}
+
 static void
 files_body(scene *world, const rig_config *config)
 {
-    char folder[200], path[256], other[256], bytes[64] = "";
-    struct statx found;
+    char folder[200], path[256], bytes[64] = "";
     struct iovec parts[2] = {{bytes, 3}, {bytes + 3, 10}};
     int fd;
 
     (void)config;
     rig_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/one", folder);
-    snprintf(other, sizeof other, "%s/two", folder);
     fd = rig_do(world, (errand_io){.kind = ERRAND_IO_OPEN,
                                    .fd = AT_FDCWD,
                                    .path = path,
@@ -82,39 +123,7 @@ files_body(scene *world, const rig_config *config)
                                                .count = 2,
                                                .offset = 20}),
                      12);
-    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_STAT,
-                                               .fd = AT_FDCWD,
-                                               .path = path,
-                                               .mask = STATX_SIZE,
-                                               .out_stat = &found}),
-                     0);
-    assert_int_equal(found.stx_size, 32);
-    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_RENAME,
-                                               .fd = AT_FDCWD,
-                                               .path = path,
-                                               .to_fd = AT_FDCWD,
-                                               .to_path = other}),
-                     0);
-    assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_CLOSE, .fd = fd}), 0);
-    assert_int_equal(fcntl(fd, F_GETFD), -1);
-    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_MKDIR,
-                                               .fd = AT_FDCWD,
-                                               .path = path,
-                                               .mode = 0700}),
-                     0);
-    assert_int_equal(
-        rig_do(world,
-               (errand_io){.kind = ERRAND_IO_UNLINK, .fd = AT_FDCWD, .path = other}),
-        0);
-    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_UNLINK,
-                                               .fd = AT_FDCWD,
-                                               .path = path,
-                                               .flags = AT_REMOVEDIR}),
-                     0);
-    assert_int_equal(
-        rig_do(world, (errand_io){.kind = ERRAND_IO_OPEN, .fd = AT_FDCWD, .path = other}),
-        -ENOENT);
+    names_are_changed(world, folder, path, fd);
     assert_int_equal(rmdir(folder), 0);
 }
 
@@ -291,45 +300,12 @@ poll_tells_what_a_descriptor_is_ready_for(void **state)
 /* ---- sockets ---------------------------------------------------------------------------------------- */
 
 static void
-tcp_body(scene *world, const rig_config *config)
+talk(scene *world, int client, int server)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
-                       peer;
-    socklen_t length = sizeof address;
-    uint32_t peer_length = sizeof peer;
-    rig_script accepting = {.count = 1};
-    size_t before = world->seen[0].count;
     char bytes[32];
     struct iovec part = {(void *)"vectored", 8};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    int listener, client, server;
 
-    (void)config;
-    listener = rig_do(
-        world,
-        (errand_io){.kind = ERRAND_IO_SOCKET, .fd = AF_INET, .flags = SOCK_STREAM});
-    assert_true(listener > 2);
-    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(listen(listener, 16), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
-    accepting.steps[0] = (errand_io){.kind = ERRAND_IO_ACCEPT,
-                                     .fd = listener,
-                                     .out_address = (struct sockaddr *)&peer,
-                                     .out_length = &peer_length};
-    scene_poll(world, 0, &rig_script_job, &accepting);
-    client = rig_do(
-        world,
-        (errand_io){.kind = ERRAND_IO_SOCKET, .fd = AF_INET, .flags = SOCK_STREAM});
-    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_CONNECT,
-                                               .fd = client,
-                                               .address = (struct sockaddr *)&address,
-                                               .length = sizeof address}),
-                     0);
-    scene_await(world, 0, before + 4);
-    server = accepting.steps[0].result;
-    assert_true(server > 2);
-    assert_int_equal(peer.sin_family, AF_INET);
     assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_SEND,
                                                .fd = client,
                                                .bytes = "ping",
@@ -360,6 +336,46 @@ tcp_body(scene *world, const rig_config *config)
                                                .buffer = bytes,
                                                .length = sizeof bytes}),
                      0);
+}
+
+static void
+tcp_body(scene *world, const rig_config *config)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                       peer;
+    socklen_t length = sizeof address;
+    uint32_t peer_length = sizeof peer;
+    rig_script accepting = {.count = 1};
+    size_t before = world->seen[0].count;
+    int listener, client, server;
+
+    (void)config;
+    listener = rig_do(
+        world,
+        (errand_io){.kind = ERRAND_IO_SOCKET, .fd = AF_INET, .flags = SOCK_STREAM});
+    assert_true(listener > 2);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 16), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    accepting.steps[0] = (errand_io){.kind = ERRAND_IO_ACCEPT,
+                                     .fd = listener,
+                                     .out_address = (struct sockaddr *)&peer,
+                                     .out_length = &peer_length};
+    scene_poll(world, 0, &rig_script_job, &accepting);
+    client = rig_do(
+        world,
+        (errand_io){.kind = ERRAND_IO_SOCKET, .fd = AF_INET, .flags = SOCK_STREAM});
+    assert_int_equal(rig_do(world, (errand_io){.kind = ERRAND_IO_CONNECT,
+                                               .fd = client,
+                                               .address = (struct sockaddr *)&address,
+                                               .length = sizeof address}),
+                     0);
+    scene_await(world, 0, before + 4);
+    server = accepting.steps[0].result;
+    assert_true(server > 2);
+    assert_int_equal(peer.sin_family, AF_INET);
+    talk(world, client, server);
     close(client);
     close(server);
     close(listener);

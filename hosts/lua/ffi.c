@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* ffi: errand.ffi.open(library, options):fn(name, signature)(arguments...).
+ *
+ * Design notes.  A library is a name, a way of isolation and, once a process was asked for, a
+ * sandbox of its own, which lives as long as the library's userdata: a script that opens two
+ * libraries has two tenants.  A lease belongs to a run; the userdata remembers of which.  In a
+ * replay no job runs, so there the lease is one of an executor without workers.
+ * A function's call is a verb like all others: it awaits. */
+#include "ffi.h"
+#include <string.h>
+
+typedef struct library {
+    errand_ffi_library *library;
+    errand__lua_isolation isolation;
+    errand_executor *executor; /* of processes, from the first call on */
+    uint64_t runtime;          /* whose lease it is */
+    errand_lease *lease;
+} library;
+
+typedef struct function {
+    errand_ffi_function *function;
+    library *home; /* kept by user value 1 */
+    bool gives_errno;
+    char name[64];
+} function;
+
+/* ---- where a call goes --------------------------------------------------------------------- */
+
+static void
+open_sandbox(lua_State *L, library *home, const errand__lua_run *run,
+             const char *operation)
+{
+    char text[512] = "";
+    errand_status status;
+
+    if (run->options.held_replay != NULL) {
+        status = errand_manual_create(NULL, &home->executor);
+    } else {
+        home->isolation.sandbox.policy = &home->isolation.policy;
+        status = errand_sandbox_create(&home->isolation.sandbox, &home->executor, text,
+                                       sizeof text);
+    }
+    if (status != ERRAND_OK && text[0] != '\0')
+        errand__lua_error_raise(L, status == ERRAND_EINVAL ? "inval" : "unsupported",
+                                operation, "%s", text);
+    errand__lua_work_filled(L, status, operation);
+}
+
+static errand_lease *
+lease_of(lua_State *L, library *home, errand__lua_run *run, const char *operation)
+{
+    if (!home->isolation.process)
+        return run->lease;
+    if (home->executor == NULL)
+        open_sandbox(L, home, run, operation);
+    if (home->runtime != errand_runtime_id(run->runtime)) {
+        errand_lease *lease = NULL;
+        errand_status status = errand_attach(run->runtime, home->executor, 0, &lease);
+
+        errand__lua_work_filled(L, status, operation);
+        home->lease = lease;
+        home->runtime = errand_runtime_id(run->runtime);
+    }
+    return home->lease;
+}
+
+/* ---- a call ----------------------------------------------------------------------------------- */
+
+static int
+call_over(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    const function *own = (const function *)context;
+    const errand_task_news *news = errand__lua_wait_news(L, own->name);
+    errand_completion *completion = news->completion;
+    void *data = NULL;
+    size_t size = 0;
+
+    if (completion->outcome != ERRAND_COMPLETED)
+        errand__lua_error_completion(L, completion, own->name);
+    if (errand_completion_read(completion, &errand_ffi_result_type, &data, &size) !=
+        ERRAND_OK)
+        errand__lua_error_raise(L, "decode", own->name, "%s", completion->message);
+    const errand_ffi_result *result = data;
+    int values = 0;
+    luaL_checkstack(L, (int)result->output_count + 4, own->name);
+    if (result->value.kind != ERRAND_FFI_VOID) {
+        errand__lua_ffi_push(L, &result->value);
+        values++;
+    }
+    for (uint32_t i = 0; i < result->output_count; i++, values++)
+        if (result->outputs[i].bytes == NULL)
+            lua_pushnil(L);
+        else
+            lua_pushlstring(L, (const char *)result->outputs[i].bytes,
+                            result->outputs[i].size);
+    if (own->gives_errno) {
+        lua_pushinteger(L, result->sys_errno);
+        values++;
+    }
+    return values;
+}
+
+/* Index 1 is the function, then the arguments. */
+static int
+call(lua_State *L)
+{
+    function *own = luaL_checkudata(L, 1, ERRAND__LUA_FUNCTION);
+    const errand_ffi_signature *signature = errand_ffi_function_signature(own->function);
+    errand__lua_task *task = errand__lua_wait_task(L, own->name);
+    errand__lua_run *run = task->run;
+    int given = lua_gettop(L) - 1;
+    errand_ffi_error error = {0};
+    errand_ffi_value values[64];
+    errand_spec spec = ERRAND_SPEC_INIT;
+    errand_identity identity;
+
+    errand__lua_join_alive(L, task, own->name);
+    if (given != (int)signature->count)
+        errand__lua_error_raise(
+            L, "inval", own->name, "%d arguments are wanted, not %d: it is %s",
+            (int)signature->count, given, errand_ffi_function_text(own->function));
+    for (int i = 0; i < given; i++)
+        errand__lua_ffi_argument(L, i + 2, &signature->parameters[i], own->name, i + 1,
+                                 &values[i]);
+    errand_lease *lease = lease_of(L, own->home, run, own->name);
+    errand_status status =
+        errand_spec_call(&spec, own->function, values, (size_t)given, &error);
+    if (status != ERRAND_OK && error.text[0] != '\0')
+        errand__lua_error_raise(L, "inval", own->name, "%s", error.text);
+    errand__lua_work_filled(L, status, own->name);
+    spec.held_name = own->name;
+    spec.deadline_ns = own->home->isolation.deadline_ns;
+    status = errand_task_await(run->visit, lease, &spec, UINT64_MAX, &identity);
+    if (status != ERRAND_OK) {
+        errand_spec_abandon(&spec);
+    } else if (run->options.on_completion != NULL) {
+        lua_pushstring(L, errand_ffi_function_text(own->function));
+        errand__lua_report_subject(L, run, &identity);
+    }
+    /* The function's userdata stays at index 1 while the call is out. */
+    return errand__lua_wait_for(L, task, status, own->name, call_over, (lua_KContext)own);
+}
+
+/* ---- functions ----------------------------------------------------------------------------------- */
+
+/* Pushes RESULT NAME(PARAMETERS) of "RESULT (PARAMETERS)". */
+static void
+push_named(lua_State *L, const char *name, const char *signature)
+{
+    int braces = 0;
+    const char *at = signature;
+
+    while (*at != '\0' && (*at != '(' || braces > 0)) {
+        braces += (*at == '{') - (*at == '}');
+        at++;
+    }
+    if (*at == '\0')
+        luaL_error(L,
+                   "ffi.fn: '%s' has no parameters: write it as 'u64 (u64, bytes, u32)'",
+                   signature);
+    lua_pushlstring(L, signature, (size_t)(at - signature));
+    lua_pushfstring(L, "%s %s%s", lua_tostring(L, -1), name, at);
+}
+
+static int
+library_fn(lua_State *L)
+{
+    library *home = luaL_checkudata(L, 1, ERRAND__LUA_LIBRARY);
+    const char *name = errand__lua_work_name(L, 2, "ffi.fn", "name", "name the function");
+    const char *signature = luaL_optstring(L, 3, NULL);
+    errand_ffi_error error = {0};
+
+    if (home->library == NULL)
+        errand__lua_error_raise(L, "misuse", "ffi.fn", "the library was closed");
+    lua_settop(L, 4);
+    function *own = lua_newuserdatauv(L, sizeof *own, 1);
+    memset(own, 0, sizeof *own);
+    own->home = home;
+    luaL_setmetatable(L, ERRAND__LUA_FUNCTION);
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, 1);
+    if (lua_istable(L, 4)) {
+        lua_getfield(L, 4, "errno");
+        own->gives_errno = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    }
+    if (signature != NULL)
+        push_named(L, name, signature);
+    else
+        lua_pushstring(L, name);
+    errand_status status =
+        errand_ffi_describe(home->library, lua_tostring(L, -1), &own->function, &error);
+    if (status != ERRAND_OK && error.text[0] != '\0')
+        errand__lua_error_raise(L, "inval", "ffi.fn", "%s: column %d: %s",
+                                lua_tostring(L, -1), (int)error.column, error.text);
+    errand__lua_work_filled(L, status, "ffi.fn");
+    const char *symbol = errand_ffi_function_signature(own->function)->symbol;
+    size_t length = strnlen(symbol, sizeof own->name - 1);
+    memcpy(own->name, symbol, length);
+    lua_pushvalue(L, 5);
+    return 1;
+}
+
+static int
+function_collect(lua_State *L)
+{
+    function *own = luaL_checkudata(L, 1, ERRAND__LUA_FUNCTION);
+
+    errand_ffi_function_abandon(&own->function);
+    return 0;
+}
+
+static int
+function_text(lua_State *L)
+{
+    const function *own = luaL_checkudata(L, 1, ERRAND__LUA_FUNCTION);
+
+    lua_pushfstring(L, "errand.function: %s", errand_ffi_function_text(own->function));
+    return 1;
+}
+
+/* ---- libraries ------------------------------------------------------------------------------------ */
+
+static int
+library_collect(lua_State *L)
+{
+    library *home = luaL_checkudata(L, 1, ERRAND__LUA_LIBRARY);
+
+    errand_ffi_library_abandon(&home->library);
+    errand_executor_abandon(
+        &home->executor); /* leases of a run in progress keep it alive */
+    return 0;
+}
+
+/* library:sandbox(): the figures of its pool, or nil. */
+static int
+library_sandbox(lua_State *L)
+{
+    library *home = luaL_checkudata(L, 1, ERRAND__LUA_LIBRARY);
+    errand_sandbox_snapshot snapshot = {.struct_size = sizeof snapshot};
+
+    if (home->executor == NULL ||
+        errand_sandbox_snapshot_read(home->executor, &snapshot) != ERRAND_OK) {
+        lua_pushnil(L);
+        return 1;
+    }
+    const struct {
+        const char *name;
+        uint64_t value;
+    } fields[] = {
+        {"ready", snapshot.ready},       {"busy", snapshot.busy},
+        {"starting", snapshot.starting}, {"dying", snapshot.dying},
+        {"started", snapshot.started},   {"recycled", snapshot.recycled},
+        {"crashed", snapshot.crashed},   {"killed", snapshot.killed},
+        {"layers", snapshot.layers},     {"landlock_abi", snapshot.landlock_abi},
+        {"degraded", snapshot.degraded},
+    };
+    lua_createtable(L, 0, 13);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        lua_pushinteger(L, (lua_Integer)fields[i].value);
+        lua_setfield(L, -2, fields[i].name);
+    }
+    lua_pushboolean(L, snapshot.breaker_open);
+    lua_setfield(L, -2, "breaker_open");
+    lua_pushstring(L, snapshot.text);
+    lua_setfield(L, -2, "text");
+    return 1;
+}
+
+static int
+ffi_open(lua_State *L)
+{
+    const char *name = lua_isnoneornil(L, 1)
+                           ? NULL
+                           : errand__lua_work_name(L, 1, "ffi.open", "library",
+                                                   "name it as for dlopen, or give nil "
+                                                   "for what the process has already");
+    lua_settop(L, 2);
+    library *home = lua_newuserdatauv(L, sizeof *home, 1);
+    memset(home, 0, sizeof *home);
+    luaL_setmetatable(L, ERRAND__LUA_LIBRARY);
+    errand__lua_ffi_options(L, 2, 3, &home->isolation);
+    errand__lua_work_filled(L, errand_ffi_library_create(name, &home->library),
+                            "ffi.open");
+    return 1;
+}
+
+/* ---- buffers ----------------------------------------------------------------------------------------- */
+
+static errand_ffi_buffer **
+check_buffer(lua_State *L)
+{
+    return luaL_checkudata(L, 1, ERRAND__LUA_BUFFER);
+}
+
+static int
+ffi_buffer(lua_State *L)
+{
+    lua_Integer size = luaL_checkinteger(L, 1);
+
+    luaL_argcheck(L, size > 0, 1, "a buffer has at least one byte");
+    errand_ffi_buffer **own = lua_newuserdatauv(L, sizeof *own, 0);
+    *own = NULL;
+    luaL_setmetatable(L, ERRAND__LUA_BUFFER);
+    errand__lua_work_filled(L, errand_ffi_buffer_create((size_t)size, own), "ffi.buffer");
+    return 1;
+}
+
+static int
+buffer_collect(lua_State *L)
+{
+    errand_ffi_buffer_abandon(check_buffer(L));
+    return 0;
+}
+
+static int
+buffer_length(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)errand_ffi_buffer_size(*check_buffer(L)));
+    return 1;
+}
+
+/* buffer:get(from, to), counted from 1 as string.sub does; refused while a call has it. */
+static int
+buffer_get(lua_State *L)
+{
+    errand_ffi_buffer *buffer = *check_buffer(L);
+    lua_Integer size = (lua_Integer)errand_ffi_buffer_size(buffer);
+    lua_Integer from = luaL_optinteger(L, 2, 1), to = luaL_optinteger(L, 3, size);
+
+    luaL_argcheck(L, from >= 1, 2, "bytes are counted from 1");
+    luaL_argcheck(L, to <= size, 3, "the buffer is shorter");
+    if (errand_ffi_buffer_pinned(buffer))
+        errand__lua_error_raise(L, "busy", "buffer", "a call that is out works on it");
+    const char *bytes = errand_ffi_buffer_data(buffer);
+    lua_pushlstring(L, from > to ? "" : bytes + from - 1,
+                    from > to ? 0 : (size_t)(to - from + 1));
+    return 1;
+}
+
+static int
+buffer_set(lua_State *L)
+{
+    errand_ffi_buffer *buffer = *check_buffer(L);
+    lua_Integer from = luaL_checkinteger(L, 2);
+    size_t length, size = errand_ffi_buffer_size(buffer);
+    const char *bytes = luaL_checklstring(L, 3, &length);
+
+    luaL_argcheck(L, from >= 1, 2, "bytes are counted from 1");
+    luaL_argcheck(L, length <= size && (size_t)from - 1 <= size - length, 3,
+                  "the buffer is shorter");
+    if (errand_ffi_buffer_pinned(buffer))
+        errand__lua_error_raise(L, "busy", "buffer", "a call that is out works on it");
+    memcpy((char *)errand_ffi_buffer_data(buffer) + from - 1, bytes, length);
+    return 0;
+}
+
+static int
+buffer_resize(lua_State *L)
+{
+    lua_Integer size = luaL_checkinteger(L, 2);
+
+    luaL_argcheck(L, size > 0, 2, "a buffer has at least one byte");
+    errand__lua_work_filled(L, errand_ffi_buffer_resize(*check_buffer(L), (size_t)size),
+                            "buffer");
+    return 0;
+}
+
+/* ---- the module's field -------------------------------------------------------------------------------- */
+
+static void
+add_type(lua_State *L, const char *name, const luaL_Reg *methods)
+{
+    luaL_newmetatable(L, name);
+    luaL_setfuncs(L, methods, 0);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
+void
+errand__lua_ffi_open(lua_State *L)
+{
+    static const luaL_Reg libraries[] = {{"fn", library_fn},
+                                         {"sandbox", library_sandbox},
+                                         {"__gc", library_collect},
+                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"__call", call},
+                                         {"__tostring", function_text},
+                                         {"__gc", function_collect},
+                                         {NULL, NULL}};
+    static const luaL_Reg buffers[] = {
+        {"get", buffer_get},      {"set", buffer_set},      {"resize", buffer_resize},
+        {"__len", buffer_length}, {"__gc", buffer_collect}, {NULL, NULL}};
+    static const luaL_Reg verbs[] = {
+        {"open", ffi_open}, {"buffer", ffi_buffer}, {NULL, NULL}};
+
+    add_type(L, ERRAND__LUA_LIBRARY, libraries);
+    add_type(L, ERRAND__LUA_FUNCTION, functions);
+    add_type(L, ERRAND__LUA_BUFFER, buffers);
+    luaL_newlib(L, verbs);
+}

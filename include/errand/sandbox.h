@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_SANDBOX_H
+#define ERRAND_SANDBOX_H
+/* sandbox: an executor whose workers are locked-down processes.  Conventions: errand.h.
+ *
+ * A thread contains mistakes, a process contains faults, and only a process contains malice.
+ * A sandbox takes portable jobs alone: those that can be written down as bytes
+ * (errand_spec_call of errand/ffi.h, errand_spec_plugin below, or a job type with a
+ * held_portable of the host's own).  Each worker is a process that was started, locked down and
+ * kept waiting before; a job is a message in memory that both share.  Nothing that a worker
+ * writes is believed: it is copied once, then checked. */
+#include "errand/executor.h"
+#include "errand/portable.h"
+ERRAND_BEGIN
+
+/* What a policy permits beyond computing: pledge-like promises, or-ed. */
+enum {
+    ERRAND_PROMISE_PURE = 0,     /* memory, clocks, its own descriptors; always there */
+    ERRAND_PROMISE_RPATH = 1,    /* read below the paths of the policy */
+    ERRAND_PROMISE_WPATH = 2,    /* write, create, remove below those with a right to */
+    ERRAND_PROMISE_INET = 4,     /* TCP to tcp_ports, UDP to nobody */
+    ERRAND_PROMISE_THREAD = 8,   /* threads of its own; no processes */
+    ERRAND_PROMISE_CALLBACK = 16 /* closures: a page that is written and executed */
+};
+/* Layers of confinement: what was achieved stands in each completion. */
+enum {
+    ERRAND_LAYER_NO_NEW_PRIVS = 1,
+    ERRAND_LAYER_SECCOMP = 2,
+    ERRAND_LAYER_LANDLOCK = 4,
+    ERRAND_LAYER_RLIMITS = 8,
+    ERRAND_LAYER_UID_DROP = 16,
+    ERRAND_LAYER_USER_NS = 32,
+    ERRAND_LAYER_NET_NS = 64,
+    ERRAND_LAYER_IPC_NS = 128,
+    ERRAND_LAYER_PID_NS = 256,
+    ERRAND_LAYER_CGROUP = 512
+};
+typedef enum errand_on_deny {
+    ERRAND_DENY_KILL = 0, /* the kernel ends the worker at the call */
+    ERRAND_DENY_REPORT =
+        1 /* debugging: the call is named in the completion, then it ends */
+} errand_on_deny;
+
+enum { ERRAND_PATH_READ = 1, ERRAND_PATH_WRITE = 2, ERRAND_PATH_EXECUTE = 4 };
+typedef struct errand_sandbox_path {
+    const char *path;
+    uint32_t rights;
+} errand_sandbox_path;
+
+typedef struct errand_sandbox_policy {
+    uint32_t struct_size;
+    uint32_t promises;
+    uint32_t want_layers;    /* tried; 0 = all but the namespaces and the cgroup */
+    uint32_t require_layers; /* without one of these no worker starts; 0 = NO_NEW_PRIVS,
+                                SECCOMP and RLIMITS */
+    const errand_sandbox_path *paths;
+    size_t path_count;
+    const uint16_t *tcp_ports;
+    size_t port_count;
+    const errand_entry
+        *entries; /* known from the start; others are added when first used */
+    size_t entry_count;
+    bool entries_fixed;    /* others are refused (EUNSUPPORTED) instead */
+    uint64_t memory_bytes; /* address space, rings apart; 0 = 512 MiB */
+    uint64_t stack_bytes;  /* 0 = 8 MiB */
+    uint64_t in_bytes;     /* of one request; 0 = 1 MiB; at most 1 GiB */
+    uint64_t out_bytes;    /* of one result; 0 = 16 MiB; at most 1 GiB */
+    uint64_t file_bytes;   /* of a file that it writes; 0 = none with PURE, else 1 GiB */
+    uint32_t descriptors;  /* 0 = 64 */
+    uint32_t cpu_seconds;  /* of one worker, between two recycles; 0 = no limit */
+    uint64_t deadline_ns;  /* of jobs that bring none; 0 = 60 s */
+    uint64_t grace_ns;     /* between a cancel and the kill; 0 = at once */
+    uint32_t reuse;        /* jobs per worker: 0 = no limit, 1 = a fresh one for each */
+    errand_on_deny on_deny;
+    uint64_t tenant; /* a name for the report; a sandbox serves one tenant */
+} errand_sandbox_policy;
+
+typedef struct errand_sandbox_config {
+    uint32_t struct_size;
+    uint32_t workers_min;                /* kept ready; 0 = 1 */
+    uint32_t workers_max;                /* 0 = processors; at most 256 */
+    uint32_t flags;                      /* none yet; must be 0 */
+    const errand_sandbox_policy *policy; /* copied; NULL = PURE with all defaults */
+    const char *worker_path; /* of errand-worker; NULL = beside the library's libexec */
+    uint32_t
+        crash_limit; /* crashes within crash_window_ns that open the breaker; 0 = 8 */
+    uint64_t crash_window_ns; /* 0 = 1 s */
+    uint64_t breaker_ns;      /* how long it stays open; 0 = 1 s */
+} errand_sandbox_config;
+/* errand_sandbox_create: a pool of worker processes.  Starts workers_min of them and waits
+ * for the first.  Attach it like any executor; what it takes:
+ *   Jobs: portable ones (held_portable), blocking, in the main lane; others answer
+ *     EUNSUPPORTED at submit, a request above in_bytes EINVAL.
+ *   Queue: leases in turn; within a lease high before normal before low, but for every 16th.
+ *     A request that finds no free worker is written down at once, into memory of its own.
+ *   Deadline: the spec's deadline_ns, counted from submit; else the policy's, from the moment
+ *     the worker is asked.  FAILED with DEADLINE at once; the worker is killed.  In seeded
+ *     orders the spec's is virtual, and the policy's still ends a job that never would.
+ *   Cancel: queued, as everywhere.  Running: the worker is asked, and killed after grace_ns:
+ *     FAILED with CANCELLED.  What it answers before counts as its result.
+ *   Breaker: crash_limit crashes, or failed starts, within crash_window_ns stop all starts for
+ *     breaker_ns.  What is queued while no worker lives and none can be started fails with
+ *     SPAWN; nothing waits for ever.
+ *   Workers above workers_min, once started, stay until they are recycled.
+ * Thread: [any].   Errors: ENOMEM · EINVAL (the policy: out_text says which field and why) ·
+ *   EUNSUPPORTED (a required layer is not to be had here: out_text names it) · ESYSTEM (the
+ *   worker program cannot be started: out_text says which file) · ENOTHREAD.
+ * out_text: of size bytes, may be NULL with size 0; written on errors alone. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_create(
+    const errand_sandbox_config *config, errand_executor **out_executor, char *out_text,
+    size_t size);
+
+/* What a completion of a sandboxed job can tell beside its code.
+ * FAILED: JOB (the job's own; errno with ENOMEM) · DEADLINE · CANCELLED · SPAWN (no worker could
+ *   be started) · MEMORY (this process had none for its request or result).
+ * CRASHED: EXITED (job_code: status) · POLICY (system call's number and name) · CRASHED
+ *   (signal, address) · CPU · OUTPUT · MEMORY · KILLED · PROTOCOL · WORKER_LOST (it ended, and
+ *   somebody else took its status). */
+typedef struct errand_sandbox_outcome {
+    uint32_t struct_size;
+    uint32_t layers;       /* achieved by the worker that ran it; 0 = none did */
+    uint32_t landlock_abi; /* 0 = none */
+    int32_t pid;           /* of that worker; -1 = none */
+    int32_t wait_status;   /* raw, of a worker that ended; else -1 */
+    int32_t
+        denied_call; /* number, with POLICY; else -1; the name is completion->system_call */
+    uint64_t address; /* with CRASHED, where it is known */
+    bool memory_hint; /* CRASHED near its memory limit */
+    bool retry_hint;  /* the same may work when tried again; the library never does */
+    uint64_t user_ns, system_ns, peak_bytes; /* of a worker that ended; else 0 */
+} errand_sandbox_outcome;
+/* errand_sandbox_outcome_read: of the completion in hand; it is kept until the runtime submits
+ * another operation in the same place, so a task should read it right after its wait.
+ * Thread: [owner], inside handler, decoder or task.   Errors: EINVAL (it did not run in a
+ *   sandbox, or it was kept no longer). */
+ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_outcome_read(
+    const errand_completion *completion, errand_sandbox_outcome *out_outcome);
+
+/* The pool's own figures. */
+typedef struct errand_sandbox_snapshot {
+    uint32_t struct_size;
+    uint32_t ready, busy, starting, dying; /* workers now */
+    uint64_t started, recycled, crashed, killed, refused_starts, protocol_breaches;
+    uint32_t layers, landlock_abi; /* of the newest ready worker */
+    uint32_t degraded;             /* wanted layers that are missing */
+    bool breaker_open;
+    char text[256]; /* why: of the last start that failed, or of degraded */
+} errand_sandbox_snapshot;
+/* Thread: [any].   Errors: EINVAL (NULL, struct_size, or no sandbox) · EFORKED. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_snapshot_read(
+    errand_executor *executor, errand_sandbox_snapshot *out_snapshot);
+
+/* ---- plug-ins ------------------------------------------------------------------------- */
+enum { ERRAND_KIND_PLUGIN = 0x0E000021 }; /* of errand_spec_plugin */
+/* errand_spec_plugin: call a plug-in's function with bytes, which are copied; the result is an
+ * errand_plugin_bytes.  On a pool of threads the object is opened in this process.
+ * Thread: [any].   Errors: ENOMEM · EINVAL. */
+typedef struct errand_plugin_bytes {
+    const unsigned char *bytes;
+    size_t size;
+} errand_plugin_bytes;
+ERRAND_API extern const errand_payload_type errand_plugin_bytes_type;
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_plugin(
+    errand_spec *out_spec, const char *library, const char *symbol, const void *bytes,
+    size_t size);
+
+ERRAND_END
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: what the monitor does with one worker.
+ *
+ * - At a deadline, or when a cancel's grace is over, the answer is looked at once more; only then is
+ *   the operation ended and the worker killed.  The operation's completion does not wait for the
+ *   worker's death; its place does.
+ * - A worker that has died is looked at once more, too: an answer that it published before counts.
+ *   Then the system's word for its end decides what its operation says.
+ * - What somebody else has in hand is come back to. */
+#include <string.h>
+#include "workers/sandbox/sandbox.h"
+
+#define READY_NS UINT64_C(10000000000) /* a worker that is not ready by then is ended */
+
+static void
+count(errand__sandbox *pool, uint64_t *counter)
+{
+    errand__lock_acquire(&pool->lock);
+    ++*counter;
+    errand__lock_release(&pool->lock);
+}
+
+/* The slot is the monitor's and its worker's end is known: it is free. */
+static void
+bury(errand__sandbox_slot *slot)
+{
+    errand__slot_clear(slot);
+    slot->pid = -1;
+    slot->fd = -1;
+    errand__slot_move(slot, ERRAND__SLOT_EMPTY);
+}
+
+static void
+reap(errand__sandbox_slot *slot, errand__worker_end *out_end)
+{
+    errand__launcher *launcher = &slot->pool->launcher;
+
+    memset(out_end, 0, sizeof *out_end);
+    out_end->wait_status = -1;
+    launcher->reap(launcher->arg, slot->pid, slot->fd, out_end);
+}
+
+static void
+kill_worker(errand__sandbox_slot *slot)
+{
+    errand__launcher *launcher = &slot->pool->launcher;
+
+    if (!slot->killed && !slot->died)
+        launcher->kill(launcher->arg, slot->pid, slot->fd);
+    slot->killed = true;
+}
+
+/* ---- phases ---------------------------------------------------------------------------------------- */
+
+/* Is what the worker says it achieved enough?  It says so before any job, under the host's own
+ * program; whoever lies here has replaced that program. */
+static bool
+is_confined(const errand__sandbox_slot *slot)
+{
+    uint32_t needed =
+        slot->pool->policy.values.require_layers & ~(uint32_t)ERRAND_LAYER_CGROUP;
+
+    return (slot->layers & needed) == needed;
+}
+
+static void
+become_ready(errand__sandbox_slot *slot)
+{
+    errand__sandbox *pool = slot->pool;
+
+    slot->layers = slot->response->layers;
+    slot->landlock_abi = slot->response->landlock_abi;
+    if (!is_confined(slot)) {
+        errand__text_format(slot->response->setup_text, ERRAND__WIRE_TEXT,
+                            "a required layer is missing: layers %x",
+                            (unsigned)slot->layers);
+        slot->intent = ERRAND__INTENT_START;
+        kill_worker(slot);
+        return;
+    }
+    pool->backoff_ns = pool->retry_ns = 0;
+    errand__lock_acquire(&pool->lock);
+    pool->start_status = ERRAND_OK;
+    pool->counts.layers = slot->layers;
+    pool->counts.landlock_abi = slot->landlock_abi;
+    pool->counts.degraded = pool->policy.values.want_layers & ~slot->layers;
+    errand__list_append(&pool->idle, &slot->idle);
+    errand__slot_move(slot, ERRAND__SLOT_IDLE);
+    errand__lock_release(&pool->lock);
+    errand__sandbox_monitor_tell(pool);
+}
+
+static void
+tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
+{
+    uint32_t ready = atomic_load_explicit(&slot->response->ready,
+                                          memory_order_acquire); /* Pairs: wire-ready */
+    errand__sandbox *pool = slot->pool;
+    errand__worker_end end;
+    char text[ERRAND__SANDBOX_TEXT];
+
+    if (slot->died) {
+        reap(slot, &end);
+        errand_status status = errand__verdict_start(slot, &end, text, sizeof text);
+        bury(slot);
+        if (!closing)
+            errand__sandbox_monitor_start_failed(pool, status, text, now);
+        return;
+    }
+    if (closing) {
+        kill_worker(slot);
+    } else if (now - slot->started_ns > READY_NS) {
+        slot->intent = ERRAND__INTENT_START;
+        kill_worker(slot);
+    } else if (ready == 1 && !slot->killed) {
+        become_ready(slot);
+    }
+}
+
+static void
+tend_idle(errand__sandbox_slot *slot, uint64_t now, bool closing)
+{
+    errand__sandbox *pool = slot->pool;
+    bool taken = false;
+
+    if (!slot->died && !closing)
+        return;
+    errand__lock_acquire(&pool->lock);
+    if (errand__slot_phase_of(slot) == ERRAND__SLOT_IDLE) {
+        errand__list_unlink(&slot->idle);
+        errand__slot_move(slot, ERRAND__SLOT_DYING);
+        taken = true;
+        if (slot->died)
+            pool->counts.crashed++;
+    }
+    errand__lock_release(&pool->lock);
+    if (!taken) {
+        pool->tick = true;
+    } else if (slot->died) {
+        slot->intent = ERRAND__INTENT_NONE;
+        errand__sandbox_monitor_crash(pool, now);
+    } else {
+        slot->intent = ERRAND__INTENT_CLOSE;
+    }
+}
+
+/* Its worker has died, or its time is over; the slot is in hand. */
+static void
+end_job(errand__sandbox_slot *slot, errand__slot_intent intent, uint64_t now)
+{
+    errand__sandbox *pool = slot->pool;
+    const errand__sandbox_hand *hand = &pool->monitor_hand;
+    errand__worker_end end;
+
+    if (errand__slot_look_once(slot, hand)) {
+        /* It counts; a dead worker's place is not given to another job. */
+        intent = slot->intent;
+        if (intent == ERRAND__INTENT_NONE && slot->died) {
+            intent = ERRAND__INTENT_RECYCLE;
+            count(pool, &pool->counts.recycled);
+        }
+    } else if (slot->died) {
+        reap(slot, &end);
+        slot->fd = -1;
+        intent = ERRAND__INTENT_RECYCLE;
+        count(pool, &pool->counts.crashed);
+        errand__sandbox_monitor_crash(pool, now);
+        errand__slot_fail(slot, hand, ERRAND__INTENT_NONE, &end);
+    } else {
+        errand__slot_fail(slot, hand, intent, NULL);
+    }
+    errand__slot_release(slot, intent);
+}
+
+static void
+tend_busy(errand__sandbox_slot *slot, uint64_t now)
+{
+    uint64_t deadline = atomic_load_explicit(&slot->deadline_ns, memory_order_seq_cst);
+    uint64_t kill = atomic_load_explicit(&slot->kill_ns, memory_order_seq_cst);
+
+    if (!slot->died && now < deadline && now < kill)
+        return;
+    if (!errand__slot_take(slot)) {
+        slot->pool->tick = true;
+        return;
+    }
+    /* Another job may be there by now. */
+    deadline = atomic_load_explicit(&slot->deadline_ns, memory_order_relaxed);
+    kill = atomic_load_explicit(&slot->kill_ns, memory_order_relaxed);
+    if (slot->died || now >= deadline) {
+        end_job(slot, ERRAND__INTENT_DEADLINE, now);
+    } else if (now >= kill) {
+        errand__lock_acquire(&slot->pool->lock);
+        errand__slot_intent intent = slot->kill_intent;
+        errand__lock_release(&slot->pool->lock);
+        end_job(slot, intent, now);
+    } else {
+        errand__slot_put_back(slot, &slot->pool->monitor_hand);
+    }
+}
+
+static void
+tend_dying(errand__sandbox_slot *slot, uint64_t now)
+{
+    errand__sandbox *pool = slot->pool;
+    errand__worker_end end;
+
+    if (!slot->died) {
+        if (!slot->killed) {
+            errand__lock_acquire(&pool->lock);
+            if (slot->intent == ERRAND__INTENT_RECYCLE)
+                pool->counts.recycled++;
+            else
+                pool->counts.killed++;
+            if (slot->intent == ERRAND__INTENT_PROTOCOL)
+                pool->counts.protocol_breaches++;
+            errand__lock_release(&pool->lock);
+            if (slot->intent == ERRAND__INTENT_PROTOCOL)
+                errand__sandbox_monitor_crash(pool, now);
+        }
+        kill_worker(slot);
+        return;
+    }
+    if (slot->fd >= 0)
+        reap(slot, &end);
+    bury(slot);
+}
+
+void
+errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now)
+{
+    bool closing = atomic_load_explicit(&slot->pool->closing, memory_order_relaxed);
+
+    switch (errand__slot_phase_of(slot)) {
+    case ERRAND__SLOT_STARTING:
+        tend_starting(slot, now, closing);
+        break;
+    case ERRAND__SLOT_IDLE:
+        tend_idle(slot, now, closing);
+        break;
+    case ERRAND__SLOT_BUSY:
+        tend_busy(slot, now);
+        break;
+    case ERRAND__SLOT_HELD:
+        if (slot->died || closing)
+            slot->pool->tick = true;
+        break;
+    default:
+        break;
+    }
+    if (errand__slot_phase_of(slot) == ERRAND__SLOT_DYING)
+        tend_dying(slot, now);
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the thread that starts, kills and buries workers.
+ *
+ * - The kernel ends a worker when the thread that started it ends, so there is one such thread for
+ *   the pool's life, and it starts all of them.
+ * - It sleeps on the workers' descriptors and its own, until the next deadline of a job that is
+ *   out.  A job whose deadline comes later than that wakes nobody; so an idle pool sleeps, and a
+ *   busy one wakes it about once per deadline.
+ * - Starts that fail are tried again later and later; crashes and failed starts that come too fast
+ *   stop all starts for a while.  What is queued then, with no worker alive, ends. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include "workers/sandbox/sandbox.h"
+
+#define TICK_MS     1
+#define EVENTS      64
+#define KICK        UINT32_MAX /* an event's number */
+#define BACKOFF_MIN UINT64_C(10000000)
+#define BACKOFF_MAX UINT64_C(1000000000)
+
+static _Thread_local const errand__sandbox *own;
+
+bool
+errand__sandbox_monitor_is_here(const errand__sandbox *pool)
+{
+    return own == pool;
+}
+
+void
+errand__sandbox_monitor_enter(const errand__sandbox *pool)
+{
+    own = pool;
+}
+
+void
+errand__sandbox_monitor_kick(errand__sandbox *pool)
+{
+    const uint64_t one = 1;
+    int saved = errno;
+    ssize_t written;
+
+    do
+        written = write(pool->kick_fd, &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+    errno = saved;
+}
+
+void
+errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment)
+{
+    if (moment <
+        atomic_load_explicit(&pool->plan, memory_order_seq_cst)) /* Pairs: sandbox-plan */
+        errand__sandbox_monitor_kick(pool);
+}
+
+/* ---- the breaker ------------------------------------------------------------------------------------- */
+
+void
+errand__sandbox_monitor_crash(errand__sandbox *pool, uint64_t now)
+{
+    uint64_t before = pool->crashes[pool->crash_at];
+
+    pool->crashes[pool->crash_at] = now;
+    pool->crash_at = (pool->crash_at + 1) % pool->crash_limit;
+    if (before != 0 && now - before < pool->crash_window_ns) {
+        pool->open_until_ns = now + pool->breaker_ns;
+        memset(pool->crashes, 0, pool->crash_limit * sizeof *pool->crashes);
+    } else if (pool->crash_limit == 1) {
+        pool->open_until_ns = now + pool->breaker_ns;
+    }
+}
+
+void
+errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status,
+                                     const char *text, uint64_t now)
+{
+    errand__lock_acquire(&pool->lock);
+    pool->counts.refused_starts++;
+    pool->start_status = status;
+    errand__text_format(pool->counts.text, sizeof pool->counts.text, "%s", text);
+    errand__lock_release(&pool->lock);
+    errand__sandbox_monitor_crash(pool, now);
+    pool->backoff_ns = pool->backoff_ns == 0 ? BACKOFF_MIN : pool->backoff_ns * 2;
+    if (pool->backoff_ns > BACKOFF_MAX)
+        pool->backoff_ns = BACKOFF_MAX;
+    pool->retry_ns = now + pool->backoff_ns;
+    errand__sandbox_monitor_tell(pool);
+}
+
+void
+errand__sandbox_monitor_tell(errand__sandbox *pool)
+{
+    atomic_fetch_add_explicit(&pool->news, 1,
+                              memory_order_seq_cst); /* Pairs: sandbox-bell */
+    errand__futex_wake(&pool->news, INT32_MAX);
+}
+
+/* ---- starts ------------------------------------------------------------------------------------------- */
+
+static bool
+listen_to(errand__sandbox_slot *slot)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = slot->index};
+
+    return epoll_ctl(slot->pool->poll_fd, EPOLL_CTL_ADD, slot->fd, &event) == 0;
+}
+
+static void
+start_worker(errand__sandbox_slot *slot, uint64_t now)
+{
+    errand__sandbox *pool = slot->pool;
+    errand__worker_files files;
+    char text[ERRAND__SANDBOX_TEXT];
+    const char *what = "its memory could not be made";
+    int error = errand__slot_prepare(slot, &files);
+
+    if (error == 0) {
+        what = "its process could not be started";
+        error = pool->launcher.start(pool->launcher.arg, &files, &slot->pid, &slot->fd);
+        close(files.request_fd);
+        close(files.response_fd);
+    }
+    if (error == 0 && !listen_to(slot)) {
+        errand__worker_end end;
+
+        error = errno;
+        pool->launcher.kill(pool->launcher.arg, slot->pid, slot->fd);
+        pool->launcher.reap(pool->launcher.arg, slot->pid, slot->fd, &end);
+    }
+    if (error != 0) {
+        slot->fd = -1;
+        errand__slot_clear(slot);
+        errand__text_format(text, sizeof text, "a worker could not be started: %s: %s",
+                            what, strerror(error));
+        errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text, now);
+        return;
+    }
+    slot->started_ns = now;
+    errand__lock_acquire(&pool->lock);
+    pool->counts.started++;
+    errand__lock_release(&pool->lock);
+    errand__slot_move(slot, ERRAND__SLOT_STARTING);
+    errand__watcher_wake(pool);
+}
+
+typedef struct census {
+    uint32_t live, starting, idle;
+    uint32_t entries;          /* the most that a live one knows */
+    errand__sandbox_slot *old; /* an idle one that knows fewer */
+} census;
+
+/* Workers that live; under the lock, so that none is on its way from a list to a hand. */
+static census
+count_locked(errand__sandbox *pool)
+{
+    census found = {.live = 0};
+
+    for (uint32_t i = 0; i < pool->workers_max; i++) {
+        errand__sandbox_slot *slot = &pool->slots[i];
+        unsigned phase = errand__slot_phase_of(slot);
+
+        if (phase == ERRAND__SLOT_EMPTY || phase == ERRAND__SLOT_DYING)
+            continue;
+        found.live++;
+        found.starting += phase == ERRAND__SLOT_STARTING;
+        found.idle += phase == ERRAND__SLOT_IDLE;
+        if (slot->entry_count > found.entries)
+            found.entries = slot->entry_count;
+        if (phase == ERRAND__SLOT_IDLE && slot->entry_count < pool->entry_count)
+            found.old = slot;
+    }
+    return found;
+}
+
+/* The highest entry that a lease's next job wants, + 1; how many wait. */
+static uint32_t
+wanted_locked(errand__sandbox *pool, uint32_t *out_entries,
+              struct errand__spare **free_later)
+{
+    errand__link *link = pool->turns.next;
+
+    *out_entries = 0;
+    while (link != &pool->turns) {
+        errand__sandbox_place *place =
+            ERRAND__CONTAINER(link, errand__sandbox_place, turn);
+        const errand__sandbox_job *job = errand__job_head_locked(place, free_later);
+
+        if (job == NULL) {
+            link = pool->turns.next;
+            continue;
+        }
+        if (job->entry >= *out_entries)
+            *out_entries = job->entry + 1;
+        link = link->next;
+    }
+    return atomic_load_explicit(&pool->waiting, memory_order_relaxed);
+}
+
+/* How many workers to start now.  An old one makes room for one that knows more. */
+static uint32_t
+decide(errand__sandbox *pool, bool *out_none)
+{
+    struct errand__spare *free_later = NULL;
+    uint32_t queued, entries, starts = 0;
+    census found;
+
+    errand__lock_acquire(&pool->lock);
+    queued = wanted_locked(pool, &entries, &free_later);
+    found = count_locked(pool);
+    if (found.live < pool->workers_min)
+        starts = pool->workers_min - found.live;
+    if (queued > found.starting && queued - found.starting > starts &&
+        (found.idle == 0 || entries > found.entries))
+        starts = queued - found.starting;
+    if (starts > pool->workers_max - found.live)
+        starts = pool->workers_max - found.live;
+    if (queued != 0 && entries > found.entries && starts == 0 && found.old != NULL) {
+        errand__list_unlink(&found.old->idle);
+        found.old->intent = ERRAND__INTENT_RECYCLE;
+        errand__slot_move(found.old, ERRAND__SLOT_DYING);
+        pool->tick = true;
+    }
+    errand__lock_release(&pool->lock);
+    errand__spares_free(free_later);
+    *out_none = found.live == 0 && queued != 0;
+    return starts;
+}
+
+static void
+refill(errand__sandbox *pool, uint64_t now)
+{
+    char text[ERRAND__SANDBOX_TEXT];
+    bool none, open = now < pool->open_until_ns;
+    uint32_t starts = decide(pool, &none);
+
+    errand__lock_acquire(&pool->lock);
+    pool->counts.breaker_open = open;
+    errand__text_format(text, sizeof text, "%s%s",
+                        open ? "too many workers crashed, none is started now; " : "",
+                        pool->counts.text);
+    errand__lock_release(&pool->lock);
+    for (uint32_t i = 0; i < pool->workers_max && starts > 0; i++) {
+        if (open || now < pool->retry_ns)
+            break;
+        if (errand__slot_phase_of(&pool->slots[i]) != ERRAND__SLOT_EMPTY)
+            continue;
+        starts--;
+        start_worker(&pool->slots[i], now);
+        now = errand__clock_now();
+        none = none && errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
+        if (pool->retry_ns > now) {
+            errand__text_format(text, sizeof text, "%s", pool->counts.text);
+            break;
+        }
+    }
+    pool->wants = starts != 0;
+    if (none && (open || now < pool->retry_ns))
+        errand__sandbox_fail_queued(pool, text);
+}
+
+/* ---- sleep ------------------------------------------------------------------------------------------------ */
+
+/* When something is to be done at the latest. */
+static uint64_t
+next_moment(errand__sandbox *pool)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (uint32_t i = 0; i < pool->workers_max; i++) {
+        errand__sandbox_slot *slot = &pool->slots[i];
+        unsigned phase = atomic_load_explicit(&slot->phase, memory_order_seq_cst);
+        uint64_t moment = UINT64_MAX, kill;
+
+        if (phase == ERRAND__SLOT_BUSY || phase == ERRAND__SLOT_HELD) {
+            moment = atomic_load_explicit(&slot->deadline_ns,
+                                          memory_order_seq_cst); /* Pairs: sandbox-plan */
+            kill = atomic_load_explicit(&slot->kill_ns, memory_order_seq_cst);
+            moment = kill < moment ? kill : moment;
+            if (phase == ERRAND__SLOT_HELD && moment != UINT64_MAX)
+                moment =
+                    moment > errand__clock_now() ? moment : errand__clock_now() + 1000000;
+        } else if (phase == ERRAND__SLOT_STARTING) {
+            moment = errand__clock_now() + 1000000;
+        }
+        if (moment < next)
+            next = moment;
+    }
+    if (pool->wants) {
+        uint64_t moment =
+            pool->open_until_ns > pool->retry_ns ? pool->open_until_ns : pool->retry_ns;
+        next = moment < next ? moment : next;
+    }
+    return next;
+}
+
+static int
+sleep_for(errand__sandbox *pool)
+{
+    uint64_t next = next_moment(pool), again, now;
+
+    atomic_store_explicit(&pool->plan, next,
+                          memory_order_seq_cst); /* Pairs: sandbox-plan */
+    again = next_moment(pool);
+    next = again < next ? again : next;
+    if (pool->tick)
+        return TICK_MS;
+    if (next == UINT64_MAX)
+        return -1;
+    now = errand__clock_now();
+    if (next <= now)
+        return 0;
+    if (next - now > UINT64_C(3600000000000))
+        return 3600000;
+    return (int)((next - now + 999999) / 1000000);
+}
+
+static void
+hear(errand__sandbox *pool, int timeout_ms)
+{
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(pool->poll_fd, events, EVENTS, timeout_ms);
+    uint64_t kicks;
+
+    for (int i = 0; i < count; i++) {
+        errand__sandbox_slot *slot;
+
+        if (events[i].data.u32 == KICK) {
+            (void)!read(pool->kick_fd, &kicks, sizeof kicks);
+            continue;
+        }
+        slot = &pool->slots[events[i].data.u32];
+        slot->died = true;
+        (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, slot->fd, NULL);
+    }
+}
+
+static bool
+all_gone(const errand__sandbox *pool)
+{
+    for (uint32_t i = 0; i < pool->workers_max; i++)
+        if (errand__slot_phase_of(&pool->slots[i]) != ERRAND__SLOT_EMPTY)
+            return false;
+    return true;
+}
+
+static void *
+run_monitor(void *arg)
+{
+    errand__sandbox *pool = arg;
+
+    own = pool;
+    pthread_setname_np(pthread_self(), "errand-monitor");
+    for (;;) {
+        bool closing = atomic_load_explicit(
+            &pool->closing, memory_order_acquire); /* Pairs: sandbox-closing */
+        uint64_t now = errand__clock_now();
+
+        pool->tick = false;
+        for (uint32_t i = 0; i < pool->workers_max; i++)
+            errand__sandbox_monitor_tend(&pool->slots[i], now);
+        if (closing && all_gone(pool))
+            break;
+        if (!closing) {
+            errand__sandbox_pump(pool, &pool->monitor_hand);
+            refill(pool, now);
+            if (atomic_load_explicit(&pool->watching, memory_order_seq_cst) == 1)
+                errand__watcher_start(pool);
+            errand__watcher_tend(pool);
+        }
+        hear(pool, sleep_for(pool));
+    }
+    errand__watcher_stop(pool);
+    own = NULL;
+    if (pool->orphan) {
+        pthread_detach(pthread_self());
+        errand__sandbox_free(pool);
+    }
+    return NULL;
+}
+
+errand_status
+errand__sandbox_monitor_start(errand__sandbox *pool)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = KICK};
+
+    if (epoll_ctl(pool->poll_fd, EPOLL_CTL_ADD, pool->kick_fd, &event) != 0)
+        return ERRAND_ESYSTEM;
+    return errand__thread_create(&pool->monitor, NULL, run_monitor, pool) == 0
+               ? ERRAND_OK
+               : ERRAND_ENOTHREAD;
+}

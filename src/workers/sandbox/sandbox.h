@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_WORKERS_SANDBOX_H
+#define ERRAND_WORKERS_SANDBOX_H
+/* sandbox: an executor whose workers are processes.
+ *
+ *   slot      the place of one worker: its files, mapped where they always are, and what the host
+ *             knows of it, none of which it reads back from there
+ *   job       the side of a record that this executor needs: entry, written request, worker, outcome
+ *   place     one lease: its queues, its jobs
+ *   hand      who acts: the owner of a lease, the monitor, or the watcher; each has hands and a cell
+ *   monitor   the thread that starts, kills and reaps workers; all deadlines
+ *   watcher   a thread that looks for answers where no owner does
+ *
+ * Whoever moves a slot from BUSY to HELD has it in hand, alone, until it moves it on. */
+#include <pthread.h>
+#include "errand/sandbox.h"
+#include "workers/async/async.h"
+#include "workers/sandbox/policy.h"
+#include "workers/sandbox/wire.h"
+
+enum {
+    ERRAND__SANDBOX_MOST = 256, /* workers of one pool */
+    ERRAND__SANDBOX_WORDS = ERRAND__SANDBOX_MOST / 64,
+    ERRAND__SANDBOX_RANKS = 3,    /* high, normal, low */
+    ERRAND__SANDBOX_SPARES = 16,  /* sizes of kept request buffers: powers of two */
+    ERRAND__SANDBOX_STORM = 1000, /* wakes without news that one job may cause */
+    ERRAND__SANDBOX_TEXT = 256
+};
+
+/* ---- workers, as the launcher sees them -------------------------------------------------- */
+typedef struct errand__worker_end {
+    bool known;          /* false: somebody else took its status */
+    int code, status;    /* as of a siginfo: CLD_EXITED and the like */
+    int32_t wait_status; /* as of wait, or -1 */
+    uint64_t user_ns, system_ns, peak_bytes;
+} errand__worker_end;
+typedef struct errand__worker_files { /* what a start is given; its caller closes them */
+    int request_fd, response_fd;
+    const int *path_fds;
+    size_t path_count;
+} errand__worker_files;
+/* How workers are started and ended.  Monitor. */
+typedef struct errand__launcher {
+    /* Answers an errno.  *out_fd: the launcher's, readable when it has ended. */
+    int (*start)(void *arg, const errand__worker_files *files, int32_t *out_pid,
+                 int *out_fd);
+    void (*kill)(void *arg, int32_t pid, int fd);
+    /* It has ended: takes its status and closes fd. */
+    void (*reap)(void *arg, int32_t pid, int fd, errand__worker_end *out_end);
+    void (*destroy)(void *arg); /* NULL = nothing to do */
+    void *arg;
+} errand__launcher;
+/* The real one: path is copied.  False: no memory. */
+bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
+
+/* ---- slots -------------------------------------------------------------------------------- */
+typedef struct errand__sandbox errand__sandbox;
+typedef struct errand__sandbox_place errand__sandbox_place;
+
+typedef enum errand__slot_phase {
+    ERRAND__SLOT_EMPTY = 0,    /* no worker.  Monitor */
+    ERRAND__SLOT_STARTING = 1, /* Monitor */
+    ERRAND__SLOT_IDLE = 2,     /* in the pool's list: whoever has the lock */
+    ERRAND__SLOT_BUSY = 3,     /* a job is out, nobody looks */
+    ERRAND__SLOT_HELD = 4,     /* somebody has it in hand */
+    ERRAND__SLOT_DYING = 5     /* to be killed, or dead and not buried.  Monitor */
+} errand__slot_phase;
+typedef enum errand__slot_intent { /* why the host ends a worker; the first reason counts */
+                                   ERRAND__INTENT_NONE = 0,
+                                   ERRAND__INTENT_RECYCLE = 1,
+                                   ERRAND__INTENT_DEADLINE = 2,
+                                   ERRAND__INTENT_CANCEL = 3,
+                                   ERRAND__INTENT_PROTOCOL = 4,
+                                   ERRAND__INTENT_OUTPUT = 5,
+                                   ERRAND__INTENT_CLOSE = 6,
+                                   ERRAND__INTENT_START = 7 /* not ready in time */
+} errand__slot_intent;
+
+typedef struct errand__sandbox_slot {
+    /* Immutable after create. */
+    errand__sandbox *pool;
+    uint32_t index;
+    errand__wire_request *request;   /* always at this address, whichever file is there */
+    errand__wire_response *response; /* the same */
+    /* phase: errand__slot_phase.
+     * Writers: whoever has the slot; to HELD: anybody, from BUSY.
+     * Readers: anybody.
+     * Order: compare-exchange acquire-release to HELD; release stores, acquire loads.
+     * Pairs: slot-phase.
+     * Why: the next who has it must see what the last one wrote. */
+    _Alignas(ERRAND_LINE) atomic_uint phase;
+    /* quiet: the upper half of the answer that means that there is none yet.
+     * Writers: whoever has it.  Readers: who looks or sleeps.  Order: relaxed.  Pairs: none.
+     * Why: only says whether a look pays; what counts is compared by who has it. */
+    atomic_uint quiet;
+    /* wakes: wakes and looks without news since the job began.
+     * Writers: who looks or sleeps.  Readers: whoever has it.  Order: relaxed.  Pairs: none.
+     * Why: a count against storms. */
+    atomic_uint wakes;
+    /* asks: the job waits for an answer that its owner alone can give.
+     * foreign: not its owner gave the job to it, who may sleep and know nothing of it.
+     * Writers: whoever has it.  Readers: the watcher.  Order: relaxed; phase orders them.
+     * Pairs: none.  Why: they only say whether the watcher need look. */
+    atomic_uint asks, foreign;
+    /* deadline_ns: when the job is ended, UINT64_MAX = never.  kill_ns: when, since somebody asked.
+     * Writers: whoever has it (both); kill_ns also under the lock, while the job is this slot's.
+     * Readers: monitor.  Order: seq_cst, with plan.  Pairs: sandbox-plan.
+     * Why: of a new deadline and a monitor that goes to sleep one sees the other. */
+    _Atomic uint64_t deadline_ns, kill_ns;
+    /* Whoever has it. */
+    size_t mapped_request, mapped_response;
+    unsigned char *body, *reply, *response_bytes; /* in the files */
+    int32_t pid;
+    int fd;                      /* of the launcher's; -1 = no worker */
+    uint32_t sequence, previous; /* of the last command; of the one before */
+    uint32_t call_sequence;
+    uint32_t jobs;        /* taken since its start */
+    uint32_t entry_count; /* entries that it knows: those below */
+    uint32_t layers, landlock_abi;
+    errand__slot_intent intent;
+    /* The job in hand. */
+    errand__record *record;
+    uint32_t generation, job_slot; /* of the record */
+    uint64_t began_ns;
+    errand_job job;
+    size_t asked;         /* bytes of its request */
+    unsigned char *bytes; /* what was copied out of its reach */
+    size_t room, used, dirty;
+    bool settled; /* its job is over; the slot is still to be released */
+    /* Guarded by the pool's lock; also read by whoever has it. */
+    errand__link idle;
+    errand_lease *lease;             /* a reference while a job is assigned; else NULL */
+    errand__slot_intent kill_intent; /* with kill_ns */
+    /* Monitor's. */
+    uint64_t started_ns;
+    bool died, killed;
+} errand__sandbox_slot;
+
+/* ---- jobs and places ----------------------------------------------------------------------- */
+typedef struct errand__sandbox_job { /* beside a record */
+    /* Owner's: of the operation that is admitted next; the old one may still stand in a queue. */
+    uint32_t ready_entry;
+    size_t ready_size;
+    /* Guarded by the pool's lock until it is claimed; constant from then on. */
+    uint32_t entry;
+    size_t size;          /* of its request */
+    uint64_t deadline_ns; /* its own, on the system's clock; 0 = none */
+    errand__link link;    /* in its queue */
+    uint32_t generation;
+    uint32_t slot;        /* of the slot it is assigned to, + 1; 0 = none */
+    uint8_t rank;         /* of its queue */
+    unsigned char *bytes; /* its request, written down when it was queued */
+    size_t room;
+    /* Whoever ends it, before the put; then the owner's. */
+    uint64_t operation; /* whose outcome this is; 0 = nobody's */
+    errand_sandbox_outcome outcome;
+} errand__sandbox_job;
+
+typedef struct errand__sandbox_hand {
+    errand__hands *hands;
+    const errand__sandbox_place
+        *only; /* the owner's: no other lease's jobs; NULL = any */
+    uint32_t cell;
+} errand__sandbox_hand;
+
+struct errand__sandbox_place { /* lease->impl */
+    /* Immutable. */
+    errand__sandbox *pool;
+    errand_lease *lease;
+    errand__sandbox_job *jobs; /* by slot of the record */
+    size_t mapped;
+    errand__ages ages;
+    errand__sandbox_place *next_known; /* guarded by outcome.c's lock */
+    /* Owner's. */
+    errand__hands hands;
+    errand__sandbox_hand hand;
+    bool collecting;
+    /* busy: bit n: slot n has a job of this lease.
+     * Writers: who assigns and releases.  Readers: owner.  Order: release, acquire.
+     * Pairs: place-busy.  Why: says where to look; the slot's phase orders the rest. */
+    _Atomic uint64_t busy[ERRAND__SANDBOX_WORDS];
+    /* watched: its owner does not sleep on answers: the watcher looks for them.
+     * Writers: owner.  Readers: watcher.  Order: seq_cst, with bell.  Pairs: sandbox-bell.
+     * Why: as a bell's. */
+    atomic_uint watched;
+    /* Guarded by the pool's lock. */
+    errand__link attached;
+    errand__link turn; /* in the pool's turns while something is queued */
+    errand__link queues[ERRAND__SANDBOX_RANKS];
+    uint32_t queued, stale, streak;
+    bool gone;
+    struct errand__spare { /* in request buffers that nobody uses */
+        struct errand__spare *next;
+        size_t room;
+    } * spares[ERRAND__SANDBOX_SPARES];
+};
+
+/* ---- the pool ------------------------------------------------------------------------------- */
+typedef struct errand__sandbox_entry {
+    uint64_t hash;
+    void *block; /* its strings; NULL: they are the policy's */
+    size_t size;
+} errand__sandbox_entry;
+
+struct errand__sandbox {
+    errand_executor base;
+    /* Immutable after create. */
+    errand__policy policy;
+    int path_fds[ERRAND__WIRE_PATHS];
+    uint32_t path_count; /* that are open */
+    errand__launcher launcher;
+    uint32_t workers_min, workers_max, crash_limit;
+    uint64_t crash_window_ns, breaker_ns;
+    size_t body_size, reply_size, response_size; /* of parts of the files */
+    size_t request_room, response_room;          /* addresses of one slot */
+    errand__sandbox_slot *slots;
+    char *addresses;
+    int poll_fd, kick_fd;
+    pthread_t monitor, watcher;
+    /* plan: until when the monitor sleeps.
+     * Writers: monitor.  Readers: who sets a deadline.
+     * Order: seq_cst.  Pairs: sandbox-plan.
+     * Why: see deadline_ns. */
+    _Atomic uint64_t plan;
+    /* closing: the last reference is gone.  unwatched: the watcher is to end.
+     * Writers: destroy; the monitor.  Readers: the two threads.
+     * Order: release, acquire.  Pairs: sandbox-closing.  Why: they end what others made. */
+    atomic_bool closing, unwatched;
+    /* bell: what the watcher sleeps on; news: what create sleeps on.  Stepped for each.
+     * Writers: who wakes.  Readers: who sleeps.  Order: seq_cst, acquire.  Pairs: sandbox-bell.
+     * Why: who sleeps must see what it was woken for. */
+    atomic_uint bell, news;
+    /* watching: 0 no watcher yet, 1 it is wanted, 2 it is there, 3 none can be made.
+     * Writers: who wants one (0 to 1), the monitor.  Readers: anybody.
+     * Order: seq_cst.  Pairs: sandbox-bell.  Why: as bell. */
+    atomic_uint watching;
+    /* waiting: how many jobs are queued.  Writers: under the lock.  Readers: anybody.
+     * Order: seq_cst.  Pairs: sandbox-bell.  Why: as bell. */
+    atomic_uint waiting;
+    errand__lock lock;
+    /* Guarded by lock. */
+    errand__link idle;   /* slots, the last used first */
+    errand__link turns;  /* places with queued jobs */
+    errand__link places; /* attached */
+    errand_entry entries[ERRAND__WIRE_ENTRIES];
+    errand__sandbox_entry entry_blocks[ERRAND__WIRE_ENTRIES];
+    uint32_t entry_count;
+    errand_sandbox_snapshot counts;
+    errand_status start_status; /* of the last start that failed */
+    /* Monitor's. */
+    errand__hands monitor_hands;
+    errand__sandbox_hand monitor_hand;
+    bool orphan; /* it gave up the last reference itself: nobody joins it */
+    bool tick;   /* something has to be looked at again soon */
+    bool wants;  /* workers are to be started, later */
+    uint64_t *crashes;
+    uint32_t crash_at;
+    uint64_t open_until_ns, retry_ns, backoff_ns;
+    /* Watcher's. */
+    errand__hands watcher_hands;
+    errand__sandbox_hand watcher_hand;
+};
+enum { ERRAND__CELL_OWNER = 0, ERRAND__CELL_MONITOR = 1, ERRAND__CELL_WATCHER = 2 };
+
+static inline errand__sandbox *
+errand__sandbox_of(errand_executor *executor)
+{
+    return ERRAND__CONTAINER(executor, errand__sandbox, base);
+}
+static inline errand__cell *
+errand__hand_cell(const errand__sandbox_hand *hand, const errand_lease *lease)
+{
+    return &lease->cells[hand->cell];
+}
+static inline unsigned
+errand__slot_phase_of(const errand__sandbox_slot *slot)
+{
+    return atomic_load_explicit(&slot->phase,
+                                memory_order_acquire); /* Pairs: slot-phase */
+}
+static inline void
+errand__slot_move(errand__sandbox_slot *slot, errand__slot_phase phase)
+{
+    atomic_store_explicit(&slot->phase, phase,
+                          memory_order_release); /* Pairs: slot-phase */
+}
+/* BUSY to HELD: true, and the caller has it.  put_back: HELD to BUSY. */
+bool errand__slot_take(errand__sandbox_slot *slot);
+void errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *hand);
+
+/* pool.c: errand_sandbox_create with the launcher given; consumes it in any case. */
+errand_status errand__sandbox_make(const errand_sandbox_config *config,
+                                   errand__launcher *launcher,
+                                   errand_executor **out_executor, char *out_text,
+                                   size_t size);
+
+/* entries.c */
+/* The number of an entry, which is added if it is new and may be.  Owner. */
+errand_status errand__entry_find(errand__sandbox *pool, const errand_entry *entry,
+                                 uint32_t *out_index);
+void errand__entries_init(errand__sandbox *pool);
+void errand__entries_fini(errand__sandbox *pool);
+
+/* slot.c */
+/* New files for the worker to come, and its set-up.  An errno; *out_files are open then. */
+int errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files);
+/* Nothing is there any more but zeroed memory. */
+void errand__slot_clear(errand__sandbox_slot *slot);
+/* Has the idle worker left its last answer alone? */
+bool errand__slot_is_quiet(const errand__sandbox_slot *slot);
+/* The assigned job is written into the worker's file (bytes: its request, or NULL: the job writes
+ * it) and the worker is rung.  HELD to BUSY. */
+void errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
+                      const unsigned char *bytes);
+/* Rings for the next command. */
+void errand__slot_ring(errand__sandbox_slot *slot, uint32_t command);
+/* What one job left in the files is gone. */
+void errand__slot_scrub(errand__sandbox_slot *slot);
+/* Its job is settled: the slot goes back (IDLE), or (intent) to the monitor (DYING). */
+void errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent);
+
+/* queue.c */
+/* Hands queued jobs to idle workers, as far as this hand may. */
+void errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *hand);
+/* The slot is assigned and in hand: the job is claimed and the worker asked.  False: the operation
+ * has ended meanwhile, and the slot is still in hand. */
+bool errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
+                       const unsigned char *bytes);
+void errand__job_assign_locked(errand__sandbox_slot *slot, errand__sandbox_place *place,
+                               errand__sandbox_job *job);
+/* An idle worker that knows the entry, out of the list and in the caller's hand; NULL = none.  One
+ * that has written into its answer unasked broke the protocol. */
+errand__sandbox_slot *errand__idle_take_locked(errand__sandbox *pool, uint32_t entry);
+/* The job whose turn it is in this place; stale ones are dropped on the way. */
+errand__sandbox_job *errand__job_head_locked(errand__sandbox_place *place,
+                                             struct errand__spare **free_later);
+void errand__job_enqueue_locked(errand__sandbox_place *place, errand__sandbox_job *job);
+/* Out of its queue; its bytes are to be freed after the lock was released. */
+void errand__job_drop_locked(errand__sandbox_place *place, errand__sandbox_job *job,
+                             struct errand__spare **free_later);
+void errand__spares_free(struct errand__spare *spare);
+unsigned errand__job_rank(uint8_t priority);
+bool errand__job_is_live(const errand__sandbox_place *place,
+                         const errand__sandbox_job *job);
+/* Memory for a written request, and back. */
+size_t errand__bytes_room(unsigned class);
+unsigned char *errand__bytes_take(errand__sandbox_place *place, size_t size,
+                                  size_t *out_room);
+void errand__place_spare(errand__sandbox_place *place, unsigned char *bytes, size_t room);
+
+/* submit.c */
+errand_status errand__sandbox_ready(errand_lease *lease, const errand__record *record);
+void errand__sandbox_submit(errand_lease *lease, errand__record *record,
+                            uint32_t generation);
+void errand__sandbox_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
+void errand__sandbox_nudge(errand_lease *lease, errand__record *record,
+                           uint32_t generation);
+bool errand__sandbox_write_off(errand_lease *lease, errand__record *record,
+                               uint32_t generation);
+/* Ends all that is queued with this text.  Monitor. */
+void errand__sandbox_fail_queued(errand__sandbox *pool, const char *text);
+/* Forgets what is queued; it was settled before. */
+void errand__place_empty(errand__sandbox_place *place);
+void errand__place_fini(errand__sandbox_place *place);
+
+/* collect.c */
+/* Looks whether the worker has answered, and does what follows.  True: it moved on. */
+bool errand__slot_look(errand__sandbox_slot *slot, const errand__sandbox_hand *hand);
+/* The same for one that the caller has in hand.  True: the job is settled, and the slot still
+ * the caller's; false: there is no end yet, nothing was moved. */
+bool errand__slot_look_once(errand__sandbox_slot *slot, const errand__sandbox_hand *hand);
+/* Its owner does not sleep on answers: the watcher looks for them from now on. */
+void errand__place_let_watch(errand__sandbox_place *place);
+void errand__sandbox_collect(errand_lease *lease);
+void errand__sandbox_watch(errand_lease *lease, errand__watch *watch);
+
+/* verdict.c */
+/* Settles the job in hand without an answer: by intent, or by how the worker ended (end). */
+void errand__slot_fail(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
+                       errand__slot_intent intent, const errand__worker_end *end);
+/* The same with an outcome, code and text of the caller's. */
+void errand__slot_settle(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
+                         errand_outcome outcome, errand_code code, const char *text);
+/* Why a worker ended before it was ready. */
+errand_status errand__verdict_start(const errand__sandbox_slot *slot,
+                                    const errand__worker_end *end, char *out_text,
+                                    size_t size);
+
+/* outcome.c */
+/* begin: of the job in hand, with what is known of its worker.  none: no worker had it. */
+errand_sandbox_outcome *errand__outcome_begin(const errand__sandbox_slot *slot);
+void errand__outcome_none(errand__sandbox_place *place, const errand__record *record,
+                          bool retry);
+void errand__outcome_enter(errand__sandbox_place *place);
+void errand__outcome_leave(errand__sandbox_place *place);
+
+/* monitor.c */
+errand_status errand__sandbox_monitor_start(errand__sandbox *pool);
+void errand__sandbox_monitor_kick(errand__sandbox *pool);
+/* Kicks it if it would sleep beyond moment. */
+void errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment);
+/* Is this one of the pool's own threads?  enter: it is from now on; NULL: not any more. */
+bool errand__sandbox_monitor_is_here(const errand__sandbox *pool);
+void errand__sandbox_monitor_enter(const errand__sandbox *pool);
+void errand__sandbox_monitor_crash(errand__sandbox *pool, uint64_t now);
+void errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status,
+                                          const char *text, uint64_t now);
+void errand__sandbox_monitor_tell(errand__sandbox *pool); /* create waits for it */
+/* bury.c */
+void errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now);
+
+/* watcher.c */
+void errand__watcher_wake(errand__sandbox *pool);
+/* All by the monitor.  tend: the monitor looks itself, where no thread could be made. */
+void errand__watcher_start(errand__sandbox *pool);
+void errand__watcher_stop(errand__sandbox *pool);
+void errand__watcher_tend(errand__sandbox *pool);
+
+/* pool.c: the threads' last act. */
+void errand__sandbox_free(errand__sandbox *pool);
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the place of one worker.
+ *
+ * - Its two files are mapped at addresses that stay the slot's for the pool's life.  A new worker
+ *   gets new files there; when one is gone, zeroed memory takes their place.  So whoever still
+ *   looks at a word of a dead worker reads something harmless.
+ * - The request file is sealed against writable mappings after the host has made its own; both
+ *   are allocated whole and sealed against shrinking, so that no access can fail.
+ * - Everything that decides is kept beside the files: sequences, sizes, addresses. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "workers/sandbox/sandbox.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+static size_t
+whole_pages(size_t size)
+{
+    return (size + ERRAND__WIRE_PAGE - 1) / ERRAND__WIRE_PAGE * ERRAND__WIRE_PAGE;
+}
+
+/* Puts another mapping where one is.  Asked of the kernel itself: ThreadSanitizer takes the library's
+ * call for a write of all of it, but whoever still looks at a word there may see either. */
+static bool
+map_over(void *address, size_t size, int flags, int fd)
+{
+    const long protection = PROT_READ | PROT_WRITE, fixed = flags | MAP_FIXED;
+
+    return syscall(SYS_mmap, address, size, protection, fixed, (long)fd, 0L) != -1;
+}
+
+/* A file of that size, mapped at the address.  Answers an errno. */
+static int
+map_file(const char *name, void *address, size_t size, int seals, int *out_fd)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int error;
+
+    if (fd < 0)
+        return errno;
+    if (fallocate(fd, 0, 0, (off_t)size) != 0 ||
+        !map_over(address, size, MAP_SHARED, fd)) {
+        error = errno;
+        close(fd);
+        return error;
+    }
+    (void)madvise(address, size, MADV_DONTFORK);
+    if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        error = errno;
+        close(fd);
+        return error;
+    }
+    *out_fd = fd;
+    return 0;
+}
+
+static void
+fill_request(errand__sandbox_slot *slot, size_t setup_size)
+{
+    const errand__sandbox *pool = slot->pool;
+    errand__wire_request *request = slot->request;
+    size_t setup = whole_pages(sizeof *request);
+
+    request->magic = ERRAND__WIRE_MAGIC;
+    request->version = ERRAND__WIRE_VERSION;
+    request->struct_size = sizeof *request;
+    errand__text_format(request->library_version, sizeof request->library_version, "%s",
+                        errand_version());
+    request->request_file_size = slot->mapped_request;
+    request->response_file_size = slot->mapped_response;
+    request->setup_offset = setup;
+    request->setup_size = setup_size;
+    request->body_offset = setup + whole_pages(setup_size);
+    request->body_size = pool->body_size;
+    request->return_offset = request->body_offset + pool->body_size;
+    request->return_size = pool->reply_size;
+    request->response_offset = whole_pages(sizeof *slot->response);
+    request->response_size = pool->response_size;
+    slot->body = (unsigned char *)request + request->body_offset;
+    slot->reply = (unsigned char *)request + request->return_offset;
+    slot->response_bytes = (unsigned char *)slot->response + request->response_offset;
+}
+
+int
+errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files)
+{
+    errand__sandbox *pool = slot->pool;
+    size_t setup = whole_pages(sizeof(errand__wire_request)), setup_size;
+    int error;
+
+    errand__lock_acquire(&pool->lock);
+    slot->entry_count = pool->entry_count; /* those do not change any more */
+    errand__lock_release(&pool->lock);
+    setup_size = errand__setup_size(&pool->policy, pool->entries, slot->entry_count);
+    slot->mapped_request =
+        setup + whole_pages(setup_size) + pool->body_size + pool->reply_size;
+    slot->mapped_response = whole_pages(sizeof *slot->response) + pool->response_size;
+    if (slot->mapped_request > pool->request_room)
+        return E2BIG;
+    out_files->response_fd = -1;
+    error = map_file("errand-request", slot->request, slot->mapped_request,
+                     F_SEAL_FUTURE_WRITE, &out_files->request_fd);
+    if (error != 0)
+        return error;
+    error = map_file("errand-response", slot->response, slot->mapped_response, 0,
+                     &out_files->response_fd);
+    if (error != 0) {
+        close(out_files->request_fd);
+        return error;
+    }
+    fill_request(slot, setup_size);
+    errand__setup_write(&pool->policy, pool->entries, slot->entry_count,
+                        (uint32_t)getpid(), (unsigned char *)slot->request + setup);
+    out_files->path_fds = pool->path_fds;
+    out_files->path_count = pool->path_count;
+    slot->sequence = slot->previous = slot->call_sequence = 0;
+    slot->jobs = slot->layers = slot->landlock_abi = 0;
+    slot->intent = slot->kill_intent = ERRAND__INTENT_NONE;
+    slot->dirty = slot->used = 0;
+    slot->pid = -1;
+    slot->fd = -1;
+    slot->died = slot->killed = slot->settled = false;
+    return 0;
+}
+
+static void
+map_nothing(void *address, size_t size)
+{
+    if (size != 0 &&
+        !map_over(address, size, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1))
+        memset(address, 0,
+               size); /* its files stay until the next worker's take their place */
+}
+
+void
+errand__slot_clear(errand__sandbox_slot *slot)
+{
+    map_nothing(slot->request, slot->mapped_request);
+    map_nothing(slot->response, slot->mapped_response);
+    if (slot->room > slot->pool->response_size) {
+        errand__mem_free(NULL, slot->bytes, slot->room);
+        slot->bytes = NULL;
+        slot->room = 0;
+    }
+}
+
+/* ---- one job ---------------------------------------------------------------------------------- */
+
+bool
+errand__slot_take(errand__sandbox_slot *slot)
+{
+    unsigned busy = ERRAND__SLOT_BUSY;
+
+    return atomic_load_explicit(&slot->phase, memory_order_relaxed) ==
+               ERRAND__SLOT_BUSY &&
+           atomic_compare_exchange_strong_explicit(
+               &slot->phase, &busy, ERRAND__SLOT_HELD,
+               memory_order_acq_rel, /* Pairs: slot-phase */
+               memory_order_relaxed);
+}
+
+void
+errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *hand)
+{
+    errand__sandbox *pool = slot->pool;
+    const errand__sandbox_place *place = slot->lease->impl;
+    unsigned watched = atomic_load_explicit(&place->watched, memory_order_seq_cst) |
+                       atomic_load_explicit(&slot->foreign, memory_order_relaxed);
+
+    atomic_store_explicit(&slot->phase, ERRAND__SLOT_BUSY,
+                          memory_order_seq_cst); /* Pairs: slot-phase */
+    if (hand->cell != ERRAND__CELL_WATCHER &&
+        (watched != 0 || atomic_load_explicit(&pool->waiting, memory_order_seq_cst) != 0))
+        errand__watcher_wake(pool); /* Pairs: sandbox-bell */
+}
+
+bool
+errand__slot_is_quiet(const errand__sandbox_slot *slot)
+{
+    uint64_t answer = atomic_load_explicit(&slot->response->answer, memory_order_relaxed);
+
+    return errand__wire_answer_sequence(answer) == slot->sequence;
+}
+
+void
+errand__slot_ring(errand__sandbox_slot *slot, uint32_t command)
+{
+    uint64_t answer = atomic_load_explicit(&slot->response->answer, memory_order_relaxed);
+
+    slot->previous = slot->sequence;
+    slot->sequence = errand__wire_sequence_next(slot->sequence);
+    atomic_store_explicit(&slot->quiet, (unsigned)(answer >> 32), memory_order_relaxed);
+    atomic_store_explicit(&slot->wakes, 0, memory_order_relaxed);
+    slot->request->command = command;
+    slot->request->sequence = slot->sequence;
+    errand__wire_ring(slot->request, slot->response);
+}
+
+void
+errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
+                 const unsigned char *bytes)
+{
+    errand__sandbox *pool = slot->pool;
+    const errand__sandbox_place *place = slot->lease->impl;
+    const errand__sandbox_job *job = &place->jobs[slot->record->slot];
+    errand__wire_request *request = slot->request;
+    uint64_t deadline;
+
+    if (bytes != NULL)
+        memcpy(slot->body, bytes, job->size);
+    else if (job->size != 0)
+        slot->record->job->held_portable->write_request(slot->record->state, slot->body);
+    slot->asked = job->size;
+    slot->used = 0;
+    slot->settled = false;
+    slot->began_ns = hand->hands->base_ns;
+    request->entry = job->entry;
+    request->body_used = job->size;
+    request->input_offset = request->input_size = 0;
+    request->out_max = pool->policy.values.out_bytes;
+    atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
+    atomic_store_explicit(&request->host_cpu,
+                          hand->only != NULL ? errand__cpu_current() + 1 : 0,
+                          memory_order_relaxed);
+    atomic_store_explicit(&slot->asks, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->foreign, hand->only == NULL, memory_order_relaxed);
+    deadline = job->deadline_ns;
+    if (deadline == 0)
+        deadline = pool->policy.values.deadline_ns > UINT64_MAX - slot->began_ns
+                       ? UINT64_MAX
+                       : slot->began_ns + pool->policy.values.deadline_ns;
+    atomic_store_explicit(&slot->deadline_ns, deadline, memory_order_seq_cst);
+    slot->call_sequence = errand__wire_sequence_next(slot->sequence);
+    errand__slot_ring(slot, ERRAND__WIRE_CALL);
+    errand__slot_put_back(slot, hand);
+    errand__sandbox_monitor_heed(pool, deadline);
+}
+
+void
+errand__slot_scrub(errand__sandbox_slot *slot)
+{
+    memset(slot->body, 0, slot->asked);
+    memset(slot->response_bytes, 0, slot->dirty);
+    slot->dirty = 0;
+}
+
+void
+errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent)
+{
+    errand__sandbox *pool = slot->pool;
+    errand_lease *lease = slot->lease;
+    errand__sandbox_place *place = lease->impl;
+    errand__sandbox_job *job;
+    uint32_t reuse = pool->policy.values.reuse;
+    bool closing = atomic_load_explicit(&pool->closing, memory_order_relaxed);
+
+    slot->jobs++;
+    if (intent == ERRAND__INTENT_NONE && reuse != 0 && slot->jobs >= reuse)
+        intent = ERRAND__INTENT_RECYCLE;
+    if (intent == ERRAND__INTENT_NONE && closing)
+        intent = ERRAND__INTENT_CLOSE;
+    if (intent == ERRAND__INTENT_NONE)
+        errand__slot_scrub(slot);
+    if (slot->intent == ERRAND__INTENT_NONE)
+        slot->intent = intent;
+    slot->record = NULL;
+    atomic_store_explicit(&slot->deadline_ns, UINT64_MAX, memory_order_relaxed);
+    errand__lock_acquire(&pool->lock);
+    job = &place->jobs[slot->job_slot];
+    if (job->slot == slot->index + 1 && job->generation == slot->generation)
+        job->slot = 0; /* else its record carries another operation by now */
+    slot->lease = NULL;
+    atomic_fetch_and_explicit(&place->busy[slot->index / 64],
+                              ~(UINT64_C(1) << slot->index % 64),
+                              memory_order_release); /* Pairs: place-busy */
+    if (intent == ERRAND__INTENT_NONE) {
+        errand__list_prepend(&pool->idle, &slot->idle);
+        errand__slot_move(slot, ERRAND__SLOT_IDLE);
+    } else {
+        errand__slot_move(slot, ERRAND__SLOT_DYING);
+    }
+    errand__lock_release(&pool->lock);
+    errand__lease_let(lease);
+    if (intent != ERRAND__INTENT_NONE)
+        errand__sandbox_monitor_kick(pool);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: what an operation without an answer says.
+ *
+ * Why the host ended its worker comes first: then how the worker looks at its end is nobody's
+ * business (a deadline is seen as SIGKILL, or as whatever came first).  Else the system's word for
+ * its end decides.  What the worker itself wrote about it (the number of a denied call, the address
+ * of a fault) only fills in what the system does not tell. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include "workers/sandbox/filter.h"
+#include "workers/sandbox/sandbox.h"
+
+typedef struct verdict {
+    errand_outcome outcome;
+    errand_code code;
+    int32_t number; /* job_code */
+    int signal_number;
+    bool retry;
+    char call[44];
+    char text[ERRAND__SANDBOX_TEXT];
+} verdict;
+
+static void
+judge(verdict *out, errand_code code, const char *text)
+{
+    out->code = code;
+    errand__text_format(out->text, sizeof out->text, "%s", text);
+}
+
+/* What the host did. */
+static void
+by_intent(const errand__sandbox_slot *slot, errand__slot_intent intent, verdict *out)
+{
+    uint64_t ms = (errand__clock_now() - slot->began_ns) / 1000000;
+
+    out->outcome = ERRAND_FAILED;
+    switch (intent) {
+    case ERRAND__INTENT_DEADLINE:
+        out->code = ERRAND_CODE_DEADLINE;
+        errand__text_format(out->text, sizeof out->text,
+                            "its deadline passed after %llu ms; its worker was ended",
+                            (unsigned long long)ms);
+        return;
+    case ERRAND__INTENT_CANCEL:
+        judge(out, ERRAND_CODE_CANCELLED,
+              "it was cancelled while it ran; its worker was ended");
+        return;
+    case ERRAND__INTENT_PROTOCOL:
+        out->outcome = ERRAND_CRASHED;
+        judge(out, ERRAND_CODE_PROTOCOL,
+              "its worker broke the protocol and was ended; do not trust this job");
+        return;
+    case ERRAND__INTENT_OUTPUT:
+        out->outcome = ERRAND_CRASHED;
+        judge(out, ERRAND_CODE_OUTPUT,
+              "its result is larger than out_bytes of the policy");
+        return;
+    default:
+        judge(out, ERRAND_CODE_CANCELLED,
+              "its lease was shut while it ran; its worker was ended");
+        return;
+    }
+}
+
+static void
+denied(const errand__sandbox_slot *slot, errand_sandbox_outcome *outcome, verdict *out)
+{
+    uint32_t call =
+        atomic_load_explicit(&slot->response->denied_call, memory_order_relaxed);
+
+    out->code = ERRAND_CODE_POLICY;
+    if (call == 0 || call > 4096) {
+        judge(out, ERRAND_CODE_POLICY, "its policy forbids a system call that it made");
+        return;
+    }
+    outcome->denied_call = (int32_t)call - 1;
+    errand__filter_call_name(outcome->denied_call, out->call, sizeof out->call);
+    errand__text_format(out->text, sizeof out->text,
+                        "its policy forbids the system call %s (%d)", out->call,
+                        (int)outcome->denied_call);
+}
+
+static void
+by_exit(const errand__sandbox_slot *slot, int status, errand_sandbox_outcome *outcome,
+        verdict *out)
+{
+    if (status == ERRAND__EXIT_DENIED &&
+        slot->pool->policy.values.on_deny == ERRAND_DENY_REPORT &&
+        atomic_load_explicit(&slot->response->denied_call, memory_order_relaxed) != 0) {
+        denied(slot, outcome, out);
+        return;
+    }
+    out->code = ERRAND_CODE_EXITED;
+    out->number = status;
+    errand__text_format(out->text, sizeof out->text, "its process exited with status %d",
+                        status);
+}
+
+static void
+by_kill(const errand__sandbox_slot *slot, const errand__worker_end *end, verdict *out)
+{
+    uint64_t limit =
+        (uint64_t)slot->pool->policy.values.cpu_seconds * UINT64_C(1000000000);
+
+    if (limit != 0 && end->user_ns + end->system_ns >= limit) {
+        judge(out, ERRAND_CODE_CPU, "it used more processor time than its policy allows");
+    } else {
+        judge(out, ERRAND_CODE_KILLED,
+              "its process was killed from outside: by somebody, or for want of memory");
+        out->retry = true;
+    }
+}
+
+static void
+by_signal(const errand__sandbox_slot *slot, const errand__worker_end *end,
+          errand_sandbox_outcome *outcome, verdict *out)
+{
+    out->signal_number = end->status;
+    switch (end->status) {
+    case SIGSYS:
+        denied(slot, outcome, out);
+        return;
+    case SIGXCPU:
+        judge(out, ERRAND_CODE_CPU, "it used more processor time than its policy allows");
+        return;
+    case SIGXFSZ:
+        judge(out, ERRAND_CODE_OUTPUT, "it wrote a larger file than its policy allows");
+        return;
+    case SIGKILL:
+        by_kill(slot, end, out);
+        return;
+    default:
+        break;
+    }
+    outcome->address =
+        atomic_load_explicit(&slot->response->fault_address, memory_order_relaxed);
+    outcome->memory_hint =
+        end->status == SIGSEGV &&
+        end->peak_bytes >= slot->pool->policy.values.memory_bytes / 8 * 7;
+    out->code = ERRAND_CODE_CRASHED;
+    errand__text_format(
+        out->text, sizeof out->text, "a fault ended its process: %s%s%s",
+        strsignal(end->status), outcome->memory_hint ? ", near its memory limit" : "",
+        outcome->address != 0 ? " (see its outcome for the address)" : "");
+}
+
+static void
+by_end(const errand__sandbox_slot *slot, const errand__worker_end *end,
+       errand_sandbox_outcome *outcome, verdict *out)
+{
+    out->outcome = ERRAND_CRASHED;
+    outcome->wait_status = end->wait_status;
+    outcome->user_ns = end->user_ns;
+    outcome->system_ns = end->system_ns;
+    outcome->peak_bytes = end->peak_bytes;
+    if (!end->known) {
+        judge(out, ERRAND_CODE_WORKER_LOST,
+              "its process has ended, and somebody else took its status");
+        out->retry = true;
+    } else if (end->code == CLD_EXITED) {
+        by_exit(slot, end->status, outcome, out);
+    } else {
+        by_signal(slot, end, outcome, out);
+    }
+}
+
+static void
+settle(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, const verdict *said)
+{
+    errand__hands *hands = hand->hands;
+
+    errand__hands_read(hands);
+    errand__hands_at(hands, &slot->job, errand__hand_cell(hand, slot->lease));
+    errand_job_fail(&slot->job, 0, said->signal_number,
+                    said->call[0] != '\0' ? said->call : NULL, "%s", said->text);
+    errand__hands_back(&slot->job, said->outcome, said->code, said->number);
+    errand__hands_ring(hands, slot->lease->block);
+}
+
+void
+errand__slot_fail(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
+                  errand__slot_intent intent, const errand__worker_end *end)
+{
+    errand_sandbox_outcome *outcome = errand__outcome_begin(slot);
+    verdict said = {.outcome = ERRAND_CRASHED, .code = ERRAND_CODE_NONE};
+
+    if (intent != ERRAND__INTENT_NONE)
+        by_intent(slot, intent, &said);
+    else
+        by_end(slot, end, outcome, &said);
+    outcome->retry_hint = said.retry;
+    settle(slot, hand, &said);
+}
+
+void
+errand__slot_settle(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
+                    errand_outcome outcome, errand_code code, const char *text)
+{
+    verdict said = {.outcome = outcome};
+
+    errand__outcome_begin(slot)->retry_hint = true;
+    judge(&said, code, text);
+    settle(slot, hand, &said);
+}
+
+/* ---- before it was ready -------------------------------------------------------------------------- */
+
+errand_status
+errand__verdict_start(const errand__sandbox_slot *slot, const errand__worker_end *end,
+                      char *out_text, size_t size)
+{
+    char said[ERRAND__WIRE_TEXT + 1];
+    int status = end->known && end->code == CLD_EXITED ? end->status : -1;
+
+    memcpy(said, slot->response->setup_text, ERRAND__WIRE_TEXT);
+    said[ERRAND__WIRE_TEXT] = '\0';
+    for (char *at = said; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
+            *at = '?';
+    if (slot->intent == ERRAND__INTENT_START)
+        errand__text_format(out_text, size, "a worker was not ready in time");
+    else if (status >= ERRAND__SETUP_WIRE && status <= ERRAND__SETUP_MEMORY)
+        errand__text_format(out_text, size, "a worker could not be set up: %s",
+                            said[0] != '\0' ? said : "it did not say why");
+    else if (status >= 0)
+        errand__text_format(out_text, size,
+                            "a worker exited with status %d before it was ready%s%s",
+                            status, said[0] != '\0' ? ": " : "", said);
+    else
+        errand__text_format(out_text, size,
+                            "a worker was ended by signal %d before it "
+                            "was ready",
+                            end->known ? end->status : 0);
+    return status == ERRAND__SETUP_LAYER || status == ERRAND__SETUP_FILTER
+               ? ERRAND_EUNSUPPORTED
+               : ERRAND_ESYSTEM;
+}

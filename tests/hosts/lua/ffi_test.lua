@@ -1,0 +1,186 @@
+-- SPDX-License-Identifier: MIT
+-- Goal: scripts call foreign functions, in threads and in sandboxed processes, and hear of
+-- whatever happens there.  Method: functions of the C library, in every order.
+local check = require "check"
+local errand = require "errand"
+local equal, contains = check.equal, check.contains
+
+local tiers = { "thread", "process" }
+
+local function both(name, body)
+    for _, tier in ipairs(tiers) do
+        local function run() body(errand.ffi.open(nil, { isolation = tier }), tier) end
+        check.test(name .. "_" .. tier, function() errand.run(run) end)
+        check.test(name .. "_" .. tier .. "_inline",
+                   function() errand.run(run, { order = "inline", seed = 3 }) end)
+    end
+end
+
+both("numbers_go_out_and_come_back", function(c)
+    equal(c:fn("labs", "i64 (i64)")(-7), 7)
+    equal(c:fn("i64 labs(i64)")(math.mininteger + 1), math.maxinteger)
+    equal(c:fn("strtod", "f64 (string, pointer)")("2.5e3", nil), 2500.0)
+    equal(c:fn("toupper", "i32 (i32)")(97), 65)
+    equal(tostring(c:fn("labs", "i64 (i64)")), "errand.function: i64 labs(i64)")
+end)
+
+both("texts_and_memory_are_copied_each_way", function(c)
+    equal(c:fn("strlen", "u64 (string)")("four"), 4)
+    local count, text = c:fn("snprintf", "i32 (out bytes, u64, string, ..., i32, string)")(
+        16, 16, "%d-%s", 12, "ab")
+    equal(count, 5)
+    equal(text:match("^[^\0]*"), "12-ab")
+    equal(#text, 16)
+    local _, moved = c:fn("memset", "pointer (inout bytes, i32, u64)")("abcdef", 120, 3)
+    equal(moved, "xxxdef")
+    equal(c:fn("strchr", "string (string, i32)")("a=b", 61), "=b")
+    equal(c:fn("strchr", "string (string, i32)")("a=b", 33), nil)
+end)
+
+both("structures_are_tables", function(c)
+    local quotient = c:fn("ldiv", "{i64, i64} (i64, i64)")(-17, 5)
+    equal(quotient[1], -3)
+    equal(quotient[2], -2)
+end)
+
+both("errno_is_a_result_when_asked", function(c)
+    local result, code = c:fn("close", "i32 (i32)", { errno = true })(-1)
+    equal(result, -1)
+    equal(code, 9) -- EBADF
+end)
+
+both("buffers_are_worked_on_in_place_and_pinned_meanwhile", function(c)
+    local buffer = errand.ffi.buffer(8)
+    equal(#buffer, 8)
+    buffer:set(1, "abcdefgh")
+    c:fn("memset", "pointer (inout bytes, i32, u64)")(buffer, 46, 4)
+    equal(buffer:get(), "....efgh")
+    equal(buffer:get(4, 5), ".e")
+    buffer:resize(3)
+    equal(buffer:get(), "...")
+    check.raises(buffer.get, buffer, 1, 4)
+    check.raises(buffer.set, buffer, 3, "ab")
+end)
+
+both("wrong_arguments_name_the_argument_and_the_mend", function(c)
+    local abs = c:fn("abs", "i32 (i32)")
+    contains(check.raises_code("inval", abs), "1 arguments are wanted")
+    contains(check.raises_code("inval", abs, "x"), "an integer is wanted")
+    contains(check.raises_code("inval", abs, 1 << 40), "argument 1")
+    contains(check.raises_code("inval", abs, 1.5), "an integer is wanted")
+    contains(check.raises_code("inval", c.fn, c, "abs", "i32 (i33)"), "i33")
+    contains(check.raises(c.fn, c, "abs", "i32"), "no parameters")
+end)
+
+both("what_is_missing_has_a_code", function(c, tier)
+    check.raises_code("no_symbol", c:fn("no_such_function", "void ()"))
+    local nope = errand.ffi.open("libnope.so.9", { isolation = tier })
+    contains(check.raises_code("no_library", nope:fn("f", "void ()")), "libnope.so.9")
+end)
+
+local function process(name, body, options)
+    check.test(name, function()
+        errand.run(function() body(errand.ffi.open(nil, options)) end)
+    end)
+end
+
+process("each_way_to_end_badly_has_a_code_and_the_next_call_works", function(c)
+    local abs = c:fn("abs", "i32 (i32)")
+    local crash = check.raises_code("crashed", c:fn("abort", "void ()"))
+    equal(crash.signal, 6)
+    equal(abs(-1), 1)
+    equal(check.raises_code("crashed", c:fn("strlen", "u64 (pointer)"), 8).signal, 11)
+    equal(abs(-2), 2)
+    contains(check.raises_code("exited", c:fn("exit", "void (i32)"), 7), "7")
+    equal(abs(-3), 3)
+    check.raises_code("policy", c:fn("getppid", "i32 ()"))
+    equal(abs(-4), 4)
+end, { isolation = "process" })
+
+process("an_endless_call_ends_at_its_deadline", function(c)
+    check.raises_code("deadline", c:fn("sleep", "u32 (u32)"), 60)
+    equal(c:fn("abs", "i32 (i32)")(-1), 1)
+end, { isolation = "process", deadline = 0.1 })
+
+process("a_cancel_ends_the_call_and_its_process", function(c)
+    local nap = c:fn("sleep", "u32 (u32)")
+    local task = errand.spawn(function() nap(60) end)
+    errand.sleep(0.02)
+    errand.cancel(task)
+    check.raises_code("cancelled", errand.await, task)
+    equal(c:fn("abs", "i32 (i32)")(-1), 1)
+end, { isolation = "process" })
+
+process("memory_is_bounded", function(c)
+    equal(c:fn("malloc", "pointer (u64)")(1 << 30), nil)
+end, { isolation = "process", memory = 256 << 20 })
+
+process("a_denied_call_is_named_when_asked", function(c)
+    equal(check.raises_code("policy", c:fn("getppid", "i32 ()")).system_call, "getppid")
+end, { isolation = "process", report_denied = true })
+
+process("files_are_read_where_the_policy_says", function(c)
+    local open = c:fn("open", "i32 (string, i32)", { errno = true })
+    local fd = open("/etc/hostname", 0)
+    equal(fd >= 0, true)
+    local denied, code = open("/usr/bin/env", 0)
+    equal(denied, -1)
+    equal(code, 13) -- EACCES
+end, { isolation = "process", promise = "rpath", paths = { ["/etc"] = "r" } })
+
+check.test("calls_run_at_the_same_time", function()
+    errand.run(function()
+        local c = errand.ffi.open(nil, { isolation = "process", workers = 2 })
+        local labs = c:fn("labs", "i64 (i64)")
+        local tasks = {}
+        for i = 1, 200 do tasks[i] = errand.spawn(function() return labs(-i) end) end
+        for i = 1, 200 do equal(errand.await(tasks[i]), i) end
+        local pool = c:sandbox()
+        equal(pool.crashed, 0)
+        equal(pool.started <= 4, true)
+    end)
+end)
+
+check.test("a_callback_sorts_for_the_c_library", function()
+    for _, tier in ipairs(tiers) do
+        errand.run(function()
+            local c = errand.ffi.open(nil, {
+                isolation = tier, promise = tier == "process" and "callback" or nil })
+            local sort = c:fn("qsort",
+                "void (inout bytes, u64, u64, fn(i32 (pointer, pointer)))")
+            -- The addresses are the callee's own: only how often it asked can be seen here.
+            local asked = 0
+            local sorted = sort(string.pack("i4i4i4", 3, 1, 2), 3, 4, function(a, b)
+                asked = asked + 1
+                return a < b and -1 or 1
+            end)
+            equal(#sorted, 12, tier)
+            equal(asked >= 2, true, tier)
+        end)
+    end
+end)
+
+check.test("options_that_mean_nothing_are_refused", function()
+    contains(check.raises(errand.ffi.open, "x", { promises = "pure" }), "promises")
+    contains(check.raises(errand.ffi.open, "x", { memory = 1 }), "isolation = 'process'")
+    contains(check.raises(errand.ffi.open, "x", { isolation = "box" }), "'thread' or 'process'")
+    contains(check.raises(errand.ffi.open, "x", { isolation = "process", promise = "all" }), "'all'")
+    contains(check.raises(errand.ffi.open, ""), "empty")
+end)
+
+check.test("a_call_outside_a_run_names_errand_run", function()
+    local abs = errand.ffi.open(nil):fn("abs", "i32 (i32)")
+    contains(check.raises_code("misuse", abs, -1), "errand.run")
+end)
+
+check.test("a_library_serves_one_run_after_the_other", function()
+    for _, tier in ipairs(tiers) do
+        local c = errand.ffi.open(nil, { isolation = tier })
+        local abs = c:fn("abs", "i32 (i32)")
+        for i = 1, 3 do
+            equal(errand.run(function() return abs(-i) end), i)
+        end
+    end
+end)
+
+check.finish()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""errand call and errand doctor: one foreign call from the command line, in a process and in a
+thread; whatever the function does is said, and the program goes on."""
+import json
+import program_case
+
+CRC = ("libz.so.1", "crc32", "u64 (u64, bytes, u32)", "0", "hello", "5")
+
+
+def _call(case, *words, code=0):
+    done = case.run("call", *words)
+    assert done.code == code, done
+    return done
+
+
+def a_call_gives_its_result_in_both_tiers(case):
+    for tier in ("process", "thread"):
+        done = _call(case, "--isolation", tier, "-", "labs", "i64 (i64)", "-7")
+        assert done.out == "7\n" and done.err == "", done
+
+
+def a_real_library_is_called(case):
+    done = case.run("call", *CRC)
+    if done.code == 1 and "libz.so.1" in done.err:
+        raise program_case.Skip("libz.so.1 is not installed")
+    assert done.out == "907060870\n", done
+
+
+def variadic_calls_and_outputs_are_printed(case):
+    done = _call(case, "-", "snprintf", "i32 (out bytes, u64, string, ..., i32, f64)", "64",
+                 "64", "%d %.2f", "7", "2.5")
+    assert done.out == '6\nargument 1: "7 2.50" and 58 zero bytes\n', done
+
+
+def errno_is_printed_where_it_was_set(case):
+    done = _call(case, "-", "access", "i32 (string, i32)", "/nonexistent", "0")
+    assert done.out.startswith("-1\nerrno: "), done
+
+
+def structures_are_read_and_printed(case):
+    done = _call(case, "-", "div", "{i32, i32} (i32, i32)", "17", "5")
+    assert done.out == "{3, 2}\n", done
+
+
+def each_way_to_end_badly_has_its_code(case):
+    for words, name in ((("abort", "void ()"), "CRASHED"),
+                        (("fork", "i32 ()"), None),
+                        (("getppid", "i32 ()"), "POLICY"),
+                        (("exit", "void (i32)", "7"), "EXITED")):
+        done = case.run("call", "-", *words)
+        if name is None:
+            assert done.code == 0 and done.out.startswith("-1\n"), done
+        else:
+            assert done.code == 1 and "call: %s: " % name in done.err, done
+            assert done.out == "", done
+    assert "status 7" in done.err, done
+    done = _call(case, "--deadline", "0.2", "-", "sleep", "u32 (u32)", "30", code=5)
+    assert "DEADLINE" in done.err, done
+
+
+def a_denied_call_is_named_when_asked(case):
+    done = _call(case, "--report-denied", "-", "getppid", "i32 ()", code=1)
+    assert "system call: getppid" in done.err, done
+    done = _call(case, "-", "getppid", "i32 ()", code=1)
+    assert "--report-denied" in done.err, done
+
+
+def what_is_missing_is_named(case):
+    done = _call(case, "libnope.so.9", "f", "void ()", code=1)
+    assert "libnope.so.9" in done.err, done
+    for tier in ("process", "thread"):
+        done = _call(case, "--isolation", tier, "-", "no_such_function", "void ()", code=1)
+        assert "no_such_function" in done.err, done
+
+
+def a_wrong_line_is_refused_with_the_mend(case):
+    for words, said in ((("-",), "LIB SYMBOL SIGNATURE"),
+                        (("-", "labs", "i64 (i65)", "1"), "i65"),
+                        (("-", "labs", "i64 (i64)"), "takes 1 arguments"),
+                        (("-", "labs", "i64 (i64)", "x"), "a whole number"),
+                        (("-", "abs", "i32 (i32)", "99999999999"), "99999999999"),
+                        (("--isolation", "box", "-", "labs", "i64 (i64)", "1"), "thread or process"),
+                        (("--isolation", "thread", "--memory", "1M", "-", "f", "void ()"),
+                         "--isolation process"),
+                        (("--promise", "all", "-", "f", "void ()"), "rpath"),
+                        (("--memory", "many", "-", "f", "void ()"), "number of bytes")):
+        done = _call(case, *words, code=2)
+        assert said in done.err and done.out == "", (words, done)
+
+
+def the_column_of_a_bad_signature_is_shown(case):
+    done = _call(case, "-", "labs", "i64 (i65)", "1", code=2)
+    lines = done.err.splitlines()
+    assert lines[1].strip() == "i64 labs(i65)", done
+    assert lines[2].index("^") == lines[1].index("i65"), done
+
+
+def the_doctor_lists_what_there_is(case):
+    done = case.run("doctor")
+    assert done.code == 0, done
+    for name in ("seccomp", "landlock", "user-namespaces", "io_uring"):
+        assert name in done.out, done
+    facts = json.loads(case.run("doctor", "--json").out)["facts"]
+    assert len({fact["name"] for fact in facts}) == len(facts) > 10
+    assert all(isinstance(fact["available"], bool) for fact in facts)
+    assert case.run("doctor", "--frob").code == 2
+
+
+if __name__ == "__main__":
+    program_case.main(globals())

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Goal: what a sandbox's calls refuse, and that a refusal leaves nothing; plug-ins give the same in
+ * a sandbox and on a pool of threads.  Method: real workers; memory, threads and arguments are
+ * missing one by one. */
+#include "pool_rig.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void
+what_is_missing_or_wrong_is_named(void **state)
+{
+    rig *self = *state;
+    errand_sandbox_config config = {.struct_size = sizeof config,
+                                    .worker_path = ERRAND_TEST_WORKER};
+    errand_sandbox_snapshot snapshot = {.struct_size = sizeof snapshot};
+    errand_sandbox_outcome outcome;
+    errand_executor *executor = NULL;
+    char *text = self->text;
+    size_t size = sizeof self->text;
+
+    assert_int_equal(errand_sandbox_create(&config, NULL, text, size), ERRAND_EINVAL);
+    assert_int_equal(errand_sandbox_create(&config, &executor, NULL, 1), ERRAND_EINVAL);
+    config.struct_size--;
+    assert_int_equal(errand_sandbox_create(&config, &executor, text, size),
+                     ERRAND_EINVAL);
+    config.struct_size++;
+    config.workers_max = 257;
+    assert_int_equal(errand_sandbox_create(&config, &executor, text, size),
+                     ERRAND_EINVAL);
+    assert_non_null(strstr(text, "workers_max"));
+    config.workers_max = 0;
+    config.flags = 1;
+    assert_int_equal(errand_sandbox_create(&config, &executor, text, size),
+                     ERRAND_EINVAL);
+    config.flags = 0;
+    self->policy.in_bytes = UINT64_MAX;
+    config.policy = &self->policy;
+    assert_int_equal(errand_sandbox_create(&config, &executor, text, size),
+                     ERRAND_EINVAL);
+    assert_non_null(strstr(text, "in_bytes"));
+    assert_null(executor);
+    assert_int_equal(errand_sandbox_snapshot_read(NULL, &snapshot), ERRAND_EINVAL);
+    assert_int_equal(errand_manual_create(NULL, &executor), ERRAND_OK);
+    assert_int_equal(errand_sandbox_snapshot_read(executor, &snapshot), ERRAND_EINVAL);
+    errand_executor_abandon(&executor);
+    assert_int_equal(errand_sandbox_outcome_read(NULL, &outcome), ERRAND_EINVAL);
+    assert_int_equal(
+        errand_sandbox_outcome_read(&(errand_completion){.wait = NULL}, &outcome),
+        ERRAND_EINVAL);
+}
+
+static void
+a_sandbox_without_memory_is_not_made(void **state)
+{
+    rig *self = *state;
+    errand_sandbox_config config = {.struct_size = sizeof config,
+                                    .workers_max = 1,
+                                    .worker_path = ERRAND_TEST_WORKER};
+    errand_executor *executor = NULL;
+    errand_status status = ERRAND_ENOMEM;
+
+    for (uint64_t n = 1; status != ERRAND_OK; n++) {
+        errand_testing_fail_allocation(n);
+        status = errand_sandbox_create(&config, &executor, self->text, sizeof self->text);
+        errand_testing_fail_allocation(0);
+        if (status != ERRAND_OK)
+            assert_int_equal(status, ERRAND_ENOMEM); /* of errand_sandbox_create */
+    }
+    errand_executor_abandon(&executor);
+}
+
+static void
+a_sandbox_without_its_thread_is_not_made(void **state)
+{
+    rig *self = *state;
+    errand_sandbox_config config = {.struct_size = sizeof config,
+                                    .worker_path = ERRAND_TEST_WORKER};
+    errand_executor *executor = NULL;
+
+    errand_testing_refuse_threads(1);
+    assert_int_equal(
+        errand_sandbox_create(&config, &executor, self->text, sizeof self->text),
+        ERRAND_ENOTHREAD);
+    assert_null(executor);
+}
+
+static void
+a_pool_without_its_watcher_goes_on(void **state)
+{
+    rig *self = *state;
+
+    rig_begin(self);
+    errand_testing_refuse_threads(UINT32_MAX);
+    for (uintptr_t i = 0; i < 50; i++)
+        rig_start(self, i, SIM_PATTERN, i);
+    rig_await(self, 50);
+    errand_testing_refuse_threads(0);
+    for (size_t i = 0; i < 50; i++)
+        assert_int_equal(self->news[i].size, self->news[i].wait);
+}
+
+/* ---- plug-ins ------------------------------------------------------------------------------------- */
+
+typedef struct heard {
+    errand_outcome outcome;
+    errand_code code;
+    int32_t job_code;
+    size_t size;
+    char bytes[16], message[256];
+    int count;
+} heard;
+
+static void
+hear(void *arg, errand_completion *completion)
+{
+    heard *self = arg;
+    void *data;
+    size_t size;
+
+    self->count++;
+    self->outcome = completion->outcome;
+    self->code = completion->code;
+    self->job_code = completion->job_code;
+    snprintf(self->message, sizeof self->message, "%s", completion->message);
+    if (completion->outcome == ERRAND_COMPLETED) {
+        const errand_plugin_bytes *bytes;
+
+        assert_int_equal(
+            errand_completion_read(completion, &errand_plugin_bytes_type, &data, &size),
+            ERRAND_OK);
+        bytes = data;
+        self->size = bytes->size;
+        memcpy(self->bytes, bytes->bytes, bytes->size < 16 ? bytes->size : 16);
+    }
+}
+
+static heard
+call_plugin(rig *self, const char *symbol, const void *bytes, size_t size)
+{
+    heard news = {.count = 0};
+    errand_spec spec;
+    size_t count;
+
+    assert_int_equal(errand_spec_plugin(&spec, ERRAND_TEST_PLUGIN, symbol, bytes, size),
+                     ERRAND_OK);
+    assert_int_equal(errand_start(self->lease, &spec, NULL, NULL), ERRAND_OK);
+    while (news.count == 0) {
+        assert_int_equal(errand_park(self->runtime, UINT64_MAX), ERRAND_OK);
+        assert_int_equal(errand_drain(self->runtime, SIZE_MAX, hear, &news, &count),
+                         ERRAND_OK);
+    }
+    return news;
+}
+
+static void
+check_plugins(rig *self)
+{
+    uint64_t length = 5000000;
+    heard news = call_plugin(self, "echo", "hello", 5);
+
+    assert_int_equal(news.outcome, ERRAND_COMPLETED);
+    assert_int_equal(news.size, 5);
+    assert_memory_equal(news.bytes, "hello", 5);
+    news = call_plugin(self, "echo", NULL, 0);
+    assert_int_equal(news.outcome, ERRAND_COMPLETED);
+    assert_int_equal(news.size, 0);
+    news = call_plugin(self, "grows", &length, sizeof length);
+    assert_int_equal(news.size, length);
+    news = call_plugin(self, "refuses", NULL, 0);
+    assert_int_equal(news.code, ERRAND_CODE_JOB);
+    news = call_plugin(self, "nobody", NULL, 0);
+    assert_int_equal(news.code, ERRAND_CODE_JOB);
+    assert_int_equal(news.job_code, ENOENT);
+}
+
+static void
+plugins_give_the_same_in_a_process_and_on_a_thread(void **state)
+{
+    rig *self = *state;
+    errand_executor *pool;
+    errand_spec spec;
+
+    self->worker_path = ERRAND_TEST_WORKER;
+    rig_begin(self);
+    check_plugins(self);
+    assert_int_equal(errand_lease_shutdown(&self->lease, UINT64_MAX, NULL), ERRAND_OK);
+    assert_int_equal(errand_blocking_create(NULL, &pool), ERRAND_OK);
+    assert_int_equal(errand_attach(self->runtime, pool, 0, &self->lease), ERRAND_OK);
+    check_plugins(self);
+    errand_executor_abandon(&pool);
+    assert_int_equal(errand_spec_plugin(NULL, "/x.so", "y", NULL, 0), ERRAND_EINVAL);
+    assert_int_equal(errand_spec_plugin(&spec, NULL, "y", NULL, 0), ERRAND_EINVAL);
+    assert_int_equal(errand_spec_plugin(&spec, "/x.so", NULL, NULL, 0), ERRAND_EINVAL);
+    assert_int_equal(errand_spec_plugin(&spec, "/x.so", "y", NULL, 1), ERRAND_EINVAL);
+    errand_testing_fail_allocation(1);
+    assert_int_equal(errand_spec_plugin(&spec, "/x.so", "y", "z", 1), ERRAND_ENOMEM);
+    errand_testing_fail_allocation(0);
+}
+
+int
+main(void)
+{
+#define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
+    static const struct CMUnitTest tests[] = {
+        WITH_RIG(what_is_missing_or_wrong_is_named),
+        WITH_RIG(a_sandbox_without_memory_is_not_made),
+        WITH_RIG(a_sandbox_without_its_thread_is_not_made),
+        WITH_RIG(a_pool_without_its_watcher_goes_on),
+        WITH_RIG(plugins_give_the_same_in_a_process_and_on_a_thread),
+    };
+    return test_group("workers/sandbox/pool_create", tests, NULL, NULL);
+}

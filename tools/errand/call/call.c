@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* call: one foreign call, from the command line to its result.
+ *
+ * Design notes.  It is a host as small as one can be: a runtime, an executor, one operation, a
+ * drain.  What went wrong is told with the code that a program would see. */
+#include "call/call.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct called {
+    bool done;
+    int code; /* exit code */
+    const errand__call_options *options;
+    errand_ffi_function *function;
+} called;
+
+/* Room that was made and not used is told, not shown. */
+static void
+print_output(const errand_ffi_output *output)
+{
+    size_t size = output->size;
+
+    printf("argument %u: ", (unsigned)output->argument);
+    if (output->bytes == NULL) {
+        fputs("null\n", stdout);
+        return;
+    }
+    while (size > 0 && output->bytes[size - 1] == 0)
+        size--;
+    if (output->size - size < 2)
+        size = output->size;
+    errand__call_bytes_print(stdout, output->bytes, size);
+    if (size < output->size)
+        printf(" and %zu zero bytes", output->size - size);
+    fputc('\n', stdout);
+}
+
+static void
+print_result(const errand_ffi_result *result)
+{
+    errand__call_values_print(stdout, &result->value);
+    fputc('\n', stdout);
+    for (uint32_t i = 0; i < result->output_count; i++)
+        print_output(&result->outputs[i]);
+    if (result->sys_errno != 0)
+        printf("errno: %d (%s)\n", (int)result->sys_errno, strerror(result->sys_errno));
+}
+
+static void
+print_failure(const errand_completion *completion)
+{
+    errand_sandbox_outcome outcome = {.struct_size = sizeof outcome};
+
+    errand__help_problem("call: %s: %s", errand_code_name(completion->code),
+                         completion->message);
+    if (completion->signal_number != 0)
+        fprintf(stderr, "  signal: %d (%s)\n", (int)completion->signal_number,
+                strsignal(completion->signal_number));
+    if (completion->system_call != NULL)
+        fprintf(stderr, "  system call: %s\n", completion->system_call);
+    if (errand_sandbox_outcome_read(completion, &outcome) != ERRAND_OK)
+        return;
+    if (outcome.denied_call >= 0)
+        fprintf(stderr, "  its number: %d\n", (int)outcome.denied_call);
+    else if (completion->code == ERRAND_CODE_POLICY)
+        fputs("  --report-denied names the call; --promise permits more\n", stderr);
+    if (outcome.address != 0)
+        fprintf(stderr, "  address: 0x%llx\n", (unsigned long long)outcome.address);
+    if (outcome.memory_hint)
+        fputs("  it was near its memory limit: --memory\n", stderr);
+}
+
+static void
+handle(void *arg, errand_completion *completion)
+{
+    called *self = arg;
+    void *data = NULL;
+    size_t size = 0;
+
+    self->done = true;
+    if (completion->outcome == ERRAND_COMPLETED &&
+        errand_completion_read(completion, &errand_ffi_result_type, &data, &size) ==
+            ERRAND_OK) {
+        print_result(data);
+        self->code = ERRAND__EXIT_GOOD;
+        return;
+    }
+    print_failure(completion);
+    self->code = completion->code == ERRAND_CODE_DEADLINE ? ERRAND__EXIT_DEADLINE
+                                                          : ERRAND__EXIT_SCRIPT;
+}
+
+/* RESULT NAME(PARAMETERS) of what was given without a name, or with one. */
+static char *
+full_signature(const errand__call_options *options)
+{
+    const char *at = options->signature;
+    size_t size = strlen(at) + strlen(options->symbol) + 3, result;
+    char *text = malloc(size);
+    int braces = 0;
+
+    while (*at != '\0' && (*at != '(' || braces > 0)) {
+        braces += (*at == '{') - (*at == '}');
+        at++;
+    }
+    result = (size_t)(at - options->signature);
+    while (result > 0 && options->signature[result - 1] == ' ')
+        result--;
+    if (text != NULL)
+        snprintf(text, size, "%.*s %s%s", (int)result, options->signature,
+                 options->symbol, at);
+    return text;
+}
+
+static int
+describe(called *self, errand_ffi_library *library)
+{
+    errand_ffi_error error = {0};
+    char *text = full_signature(self->options);
+    errand_status status =
+        text == NULL ? ERRAND_ENOMEM
+                     : errand_ffi_describe(library, text, &self->function, &error);
+
+    if (status != ERRAND_OK) {
+        errand__help_problem(
+            "call: %s", error.text[0] != '\0' ? error.text : errand_status_text(status));
+        if (error.column > 0 && text != NULL)
+            fprintf(stderr, "  %s\n  %*s^\n", text, (int)error.column - 1, "");
+    }
+    free(text);
+    return status == ERRAND_OK ? ERRAND__EXIT_GOOD : ERRAND__EXIT_USAGE;
+}
+
+static int
+refused(const char *text, errand_status status)
+{
+    errand__help_problem("call: %s", text[0] != '\0' ? text : errand_status_text(status));
+    return status == ERRAND_EINVAL ? ERRAND__EXIT_USAGE : ERRAND__EXIT_REFUSED;
+}
+
+static int
+make_spec(called *self, errand_spec *out_spec)
+{
+    const errand_ffi_signature *signature = errand_ffi_function_signature(self->function);
+    errand__call_values *values = calloc(1, sizeof *values);
+    errand_ffi_error error = {0};
+    int code = ERRAND__EXIT_USAGE;
+
+    if (values == NULL)
+        return refused("", ERRAND_ENOMEM);
+    if ((uint32_t)self->options->count != signature->count) {
+        errand__help_problem("call: %s takes %u arguments, and %d were given",
+                             errand_ffi_function_text(self->function),
+                             (unsigned)signature->count, self->options->count);
+        free(values);
+        return code;
+    }
+    bool good = true;
+    for (uint32_t i = 0; good && i < signature->count; i++)
+        good = errand__call_values_read(values, i, &signature->parameters[i],
+                                        self->options->arguments[i]);
+    if (good) {
+        errand_status status = errand_spec_call(out_spec, self->function, values->values,
+                                                signature->count, &error);
+        code = status == ERRAND_OK ? ERRAND__EXIT_GOOD : refused(error.text, status);
+    }
+    errand__call_values_fini(values);
+    free(values);
+    return code;
+}
+
+static int
+make_executor(const errand__call_options *options, errand_executor **out_executor)
+{
+    char text[512] = "";
+    errand_sandbox_config sandbox = options->sandbox;
+    errand_blocking_config pool = {.struct_size = sizeof pool, .workers_max = 1};
+    errand_status status;
+
+    sandbox.policy = &options->policy;
+    sandbox.workers_max = 1;
+    if (options->process)
+        status = errand_sandbox_create(&sandbox, out_executor, text, sizeof text);
+    else
+        status = errand_blocking_create(&pool, out_executor);
+    return status == ERRAND_OK ? ERRAND__EXIT_GOOD : refused(text, status);
+}
+
+/* Submits the one operation and waits for it. */
+static int
+run_call(called *self, errand_executor *executor, errand_spec *spec)
+{
+    errand_runtime *runtime = NULL;
+    errand_lease *lease = NULL;
+    size_t count;
+    errand_status status = errand_runtime_create(NULL, &runtime);
+
+    if (status == ERRAND_OK)
+        status = errand_attach(runtime, executor, 0, &lease);
+    if (status == ERRAND_OK)
+        status = errand_start(lease, spec, NULL, NULL);
+    if (status != ERRAND_OK)
+        errand_spec_abandon(spec);
+    while (status == ERRAND_OK && !self->done) {
+        status = errand_drain(runtime, SIZE_MAX, handle, self, &count);
+        if (status == ERRAND_OK && !self->done)
+            status = errand_park(runtime, UINT64_MAX);
+    }
+    if (runtime != NULL &&
+        errand_runtime_shutdown(&runtime, errand_deadline_in(1000000000),
+                                ERRAND_SHUTDOWN_QUIET, NULL) != ERRAND_OK)
+        errand__help_problem("call: the runtime could not be shut down");
+    return status == ERRAND_OK ? self->code : refused("", status);
+}
+
+int
+errand__call_main(int argc, char **argv)
+{
+    errand__call_options options;
+    called self = {.options = &options};
+    errand_ffi_library *library = NULL;
+    errand_executor *executor = NULL;
+    errand_spec spec = ERRAND_SPEC_INIT;
+
+    if (!errand__call_options_read(argc, argv, &options))
+        return ERRAND__EXIT_USAGE;
+    if (options.library == NULL) {
+        (void)errand__help_print(stdout, "call");
+        return errand__output_code(ERRAND__EXIT_GOOD);
+    }
+    const char *name = strcmp(options.library, "-") == 0 ? NULL : options.library;
+    errand_status status = errand_ffi_library_create(name, &library);
+    int code = status == ERRAND_OK ? describe(&self, library) : refused("", status);
+    if (code == ERRAND__EXIT_GOOD)
+        code = make_spec(&self, &spec);
+    if (code == ERRAND__EXIT_GOOD) {
+        spec.deadline_ns = options.deadline_ns;
+        code = make_executor(&options, &executor);
+        if (code == ERRAND__EXIT_GOOD)
+            code = run_call(&self, executor, &spec);
+        else
+            errand_spec_abandon(&spec);
+    }
+    errand_executor_abandon(&executor);
+    errand_ffi_function_abandon(&self.function);
+    errand_ffi_library_abandon(&library);
+    return errand__output_code(code);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* call_options: the command line of errand call.
+ *
+ * Design notes.  Options come before LIB, so that arguments may begin with "-".  Options of the
+ * sandbox ask for it: they are refused with --isolation thread. */
+#include "call/call.h"
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTION_ISOLATION = 256,
+    OPTION_PROMISE,
+    OPTION_PATH,
+    OPTION_PORT,
+    OPTION_MEMORY,
+    OPTION_CPU,
+    OPTION_OUTPUT,
+    OPTION_DEADLINE,
+    OPTION_WORKER,
+    OPTION_REPORT,
+    OPTION_HELP
+};
+static const struct option table[] = {
+    {"isolation", required_argument, NULL, OPTION_ISOLATION},
+    {"promise", required_argument, NULL, OPTION_PROMISE},
+    {"path", required_argument, NULL, OPTION_PATH},
+    {"port", required_argument, NULL, OPTION_PORT},
+    {"memory", required_argument, NULL, OPTION_MEMORY},
+    {"cpu", required_argument, NULL, OPTION_CPU},
+    {"output", required_argument, NULL, OPTION_OUTPUT},
+    {"deadline", required_argument, NULL, OPTION_DEADLINE},
+    {"worker", required_argument, NULL, OPTION_WORKER},
+    {"report-denied", no_argument, NULL, OPTION_REPORT},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static bool
+read_promises(errand__call_options *options, const char *text)
+{
+    static const struct {
+        const char *word;
+        uint32_t bit;
+    } words[] = {
+        {"pure", ERRAND_PROMISE_PURE},     {"rpath", ERRAND_PROMISE_RPATH},
+        {"wpath", ERRAND_PROMISE_WPATH},   {"inet", ERRAND_PROMISE_INET},
+        {"thread", ERRAND_PROMISE_THREAD}, {"callback", ERRAND_PROMISE_CALLBACK}};
+
+    while (*text != '\0') {
+        size_t length = strcspn(text, ","), i = 0;
+
+        while (
+            i < sizeof words / sizeof words[0] &&
+            (strlen(words[i].word) != length || memcmp(words[i].word, text, length) != 0))
+            i++;
+        if (i == sizeof words / sizeof words[0]) {
+            errand__help_problem("--promise %s: use pure, rpath, wpath, inet, thread, "
+                                 "callback, with commas between",
+                                 text);
+            return false;
+        }
+        options->policy.promises |= words[i].bit;
+        text += length + (text[length] == ',');
+    }
+    return true;
+}
+
+/* "64M": bytes, or with K, M, G. */
+static bool
+read_size(const char *option, const char *text, uint64_t *out_bytes)
+{
+    static const char units[] = "KMG";
+    char number[32];
+    size_t length = strlen(text);
+    const char *unit =
+        length > 0 && length < sizeof number ? strchr(units, text[length - 1]) : NULL;
+
+    memset(number, 0, sizeof number);
+    if (length < sizeof number)
+        memcpy(number, text, unit != NULL ? length - 1 : length);
+    if (!errand__options_number(number, UINT64_C(1) << 40, out_bytes) ||
+        *out_bytes == 0) {
+        errand__help_problem("--%s %s: give a number of bytes, as 64M or 1048576", option,
+                             text);
+        return false;
+    }
+    if (unit != NULL)
+        *out_bytes <<= 10 * (unit - units + 1);
+    return true;
+}
+
+/* PATH or PATH=rw */
+static bool
+read_path(errand__call_options *options, char *text)
+{
+    size_t at = options->policy.path_count;
+    char *rights = strrchr(text, '=');
+    uint32_t bits = ERRAND_PATH_READ;
+
+    if (at == sizeof options->paths / sizeof options->paths[0]) {
+        errand__help_problem("--path: at most 16");
+        return false;
+    }
+    if (rights != NULL && rights[1] != '\0' &&
+        rights[1 + strspn(rights + 1, "rwx")] == '\0') {
+        bits = (strchr(rights + 1, 'r') != NULL ? ERRAND_PATH_READ : 0) |
+               (strchr(rights + 1, 'w') != NULL ? ERRAND_PATH_WRITE : 0) |
+               (strchr(rights + 1, 'x') != NULL ? ERRAND_PATH_EXECUTE : 0);
+        *rights = '\0';
+    }
+    options->paths[at] = (errand_sandbox_path){text, bits};
+    options->policy.paths = options->paths;
+    options->policy.path_count = at + 1;
+    return true;
+}
+
+static bool
+read_port(errand__call_options *options, const char *text)
+{
+    size_t at = options->policy.port_count;
+    uint64_t port;
+
+    if (at == sizeof options->ports / sizeof options->ports[0] ||
+        !errand__options_number(text, 65535, &port) || port == 0) {
+        errand__help_problem("--port %s: a number from 1 to 65535, at most 16 of them",
+                             text);
+        return false;
+    }
+    options->ports[at] = (uint16_t)port;
+    options->policy.tcp_ports = options->ports;
+    options->policy.port_count = at + 1;
+    return true;
+}
+
+static bool
+read_option(errand__call_options *options, int option, char *text)
+{
+    uint64_t number;
+
+    switch (option) {
+    case OPTION_PROMISE:
+        return read_promises(options, text);
+    case OPTION_PATH:
+        return read_path(options, text);
+    case OPTION_PORT:
+        return read_port(options, text);
+    case OPTION_MEMORY:
+        return read_size("memory", text, &options->policy.memory_bytes);
+    case OPTION_OUTPUT:
+        return read_size("output", text, &options->policy.out_bytes);
+    case OPTION_CPU:
+        if (!errand__options_number(text, 1000000, &number) || number == 0) {
+            errand__help_problem("--cpu %s: give whole seconds", text);
+            return false;
+        }
+        options->policy.cpu_seconds = (uint32_t)number;
+        return true;
+    case OPTION_WORKER:
+        options->sandbox.worker_path = text;
+        return true;
+    case OPTION_REPORT:
+        options->policy.on_deny = ERRAND_DENY_REPORT;
+        return true;
+    default:
+        return errand__options_seconds("deadline", text, &options->deadline_ns);
+    }
+}
+
+static bool
+read_isolation(errand__call_options *options, const char *text)
+{
+    options->process = strcmp(text, "process") == 0;
+    if (options->process || strcmp(text, "thread") == 0)
+        return true;
+    errand__help_problem("--isolation %s: use thread or process", text);
+    return false;
+}
+
+bool
+errand__call_options_read(int argc, char **argv, errand__call_options *out_options)
+{
+    const char *sandboxed = NULL;
+    bool thread = false;
+    int option, which = 0;
+
+    memset(out_options, 0, sizeof *out_options);
+    out_options->process = true;
+    out_options->policy.struct_size = sizeof(errand_sandbox_policy);
+    out_options->sandbox.struct_size = sizeof(errand_sandbox_config);
+    optind = 1;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:h", table, &which)) != -1) {
+        if (option == '?' || option == ':')
+            return errand__options_explain(table, option, argv);
+        if (option == 'h' || option == OPTION_HELP)
+            return true; /* without a library: help is printed */
+        if (option == OPTION_ISOLATION) {
+            if (!read_isolation(out_options, optarg))
+                return false;
+            thread = !out_options->process;
+            continue;
+        }
+        if (option != OPTION_DEADLINE)
+            sandboxed = table[which].name;
+        if (!read_option(out_options, option, optarg))
+            return false;
+    }
+    if (thread && sandboxed != NULL) {
+        errand__help_problem("--%s needs --isolation process: a thread cannot confine",
+                             sandboxed);
+        return false;
+    }
+    if (argc - optind < 3) {
+        errand__help_problem(
+            "call: give LIB SYMBOL SIGNATURE and the arguments, as in  "
+            "errand call libz.so.1 crc32 'u64 (u64, bytes, u32)' 0 hello 5");
+        return false;
+    }
+    out_options->library = argv[optind];
+    out_options->symbol = argv[optind + 1];
+    out_options->signature = argv[optind + 2];
+    out_options->arguments = argv + optind + 3;
+    out_options->count = argc - optind - 3;
+    return true;
+}
