@@ -115,7 +115,7 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     if (extra != NULL && extra->deadline_ns != 0 && !lease->is_virtual &&
         !lease->block->test_time)
         deadline = extra->deadline_entry.major;
-    errand__ages_submitted(&place->ages, record, generation);
+    errand__ages_submitted(&place->ages, record, generation, errand__cycles());
     errand__lock_acquire(&pool->lock);
     if (errand__list_linked(&job->link)) /* of an operation that was cancelled */
         errand__job_drop_locked(place, job, &free_later);
