@@ -8,7 +8,7 @@
  * When the lua_State is closed in the middle (os.exit(true, true) in a task, or a host that left
  * by longjmp), the run's finaliser says that the drive was left and shuts down in QUIET mode: no
  * Lua code is entered again, and the drive below must not be returned to. */
-#include "lua_host.h"
+#include "io.h"
 #include "errand/ffi.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -119,6 +119,8 @@ run_latencies(errand__lua_run *run)
     } models[] = {
         {ERRAND_KIND_RESOLVE, 10000000},
         {ERRAND_KIND_COMMAND, 100000000},
+        {ERRAND_KIND_PROCESS_WAIT, 100000000},
+        {ERRAND_KIND_HTTP, 100000000},
     };
     errand_status status = ERRAND_OK;
     if (run->options.order == ERRAND_ORDER_ARRIVAL)
@@ -208,6 +210,8 @@ errand__lua_run_close(errand__lua_run *run, errand_shutdown_mode mode,
             status = errand_runtime_shutdown(&run->runtime, deadline, mode, out_report);
         run->runtime = NULL;
     }
+    run->io_lease = NULL;
+    errand__lua_io_fini(run);
     errand_executor_abandon(&run->executor);
 }
 
