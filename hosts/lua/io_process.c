@@ -126,6 +126,14 @@ push_read(lua_State *L, errand_completion *completion)
     return errand__lua_io_push_bytes(L, completion, "read");
 }
 
+/* for text in process do: what a generic for gives besides is not its. */
+static int
+process_call(lua_State *L)
+{
+    lua_settop(L, 1);
+    return errand__lua_io_call(L);
+}
+
 static void
 fill_wait(lua_State *L, errand_spec *spec)
 {
@@ -195,8 +203,8 @@ void
 errand__lua_process_open(lua_State *L)
 {
     static const errand__lua_io_verb verbs[] = {
-        {"write", fill_write, NULL, NULL},
         {"read", fill_read_output, push_read, NULL},
+        {"write", fill_write, NULL, NULL},
         {"read_errors", fill_read_errors, push_read, NULL},
         {"wait", fill_wait, push_wait, NULL},
         {NULL, NULL, NULL, NULL},
@@ -208,6 +216,9 @@ errand__lua_process_open(lua_State *L)
     errand__lua_io_class(L, ERRAND__LUA_PROCESS, process_close);
     luaL_setfuncs(L, methods, 0);
     errand__lua_io_verbs(L, verbs);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)&verbs[0]);
+    lua_pushcclosure(L, process_call, 1);
+    lua_setfield(L, -3, "__call");
     lua_pop(L, 2);
     lua_pushcfunction(L, errand__lua_verb_process);
     lua_setfield(L, -2, "process");

@@ -157,6 +157,14 @@ peek_ready(lua_State *L)
     return 1;
 }
 
+/* for bytes in stream do: what a generic for gives besides is not its. */
+static int
+stream_call(lua_State *L)
+{
+    lua_settop(L, 1);
+    return errand__lua_io_call(L);
+}
+
 static void
 fill_peek(lua_State *L, errand_spec *spec)
 {
@@ -384,5 +392,8 @@ errand__lua_stream_open(lua_State *L)
     errand__lua_io_class(L, ERRAND__LUA_STREAM, stream_close);
     luaL_setfuncs(L, methods, 0);
     errand__lua_io_verbs(L, verbs);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)&verbs[0]);
+    lua_pushcclosure(L, stream_call, 1);
+    lua_setfield(L, -3, "__call");
     lua_pop(L, 2);
 }
