@@ -31,7 +31,7 @@ local function accept_all(listener)
         if good then
             -- One client's trouble (a reset, silence) is its own.
             errand.spawn(pcall, serve, stream)
-        elseif stream.code == "limit" then
+        elseif stream.code == "limit" or stream.code == "full" then
             errand.sleep(0.1) -- no descriptor is left: some will be
         else
             error(stream, 0)
@@ -43,5 +43,5 @@ local signals = errand.signal("INT", "TERM")
 local listener <close> = errand.listen(settings.host .. ":" .. settings.port)
 print("listening at " .. listener:address())
 io.stdout:flush()
-errand.spawn(accept_all, listener)
-print("ended by SIG" .. signals:next())
+local stop = errand.spawn(signals.next, signals)
+print("ended by SIG" .. errand.race(stop, errand.spawn(accept_all, listener)))

@@ -186,12 +186,13 @@ local signals = errand.signal("INT", "TERM")
 local listener <close> = errand.listen(settings.host .. ":" .. settings.port)
 print("serving " .. settings.root .. " at http://" .. listener:address() .. "/")
 io.stdout:flush()
-errand.spawn(function()
+local function accept_all()
     while true do
         local good, stream = pcall(listener.accept, listener)
         if good then errand.spawn(pcall, serve, stream)
-        elseif stream.code == "limit" then errand.sleep(0.1)
+        elseif stream.code == "limit" or stream.code == "full" then errand.sleep(0.1)
         else error(stream, 0) end
     end
-end)
-print("ended by SIG" .. signals:next())
+end
+local stop = errand.spawn(signals.next, signals)
+print("ended by SIG" .. errand.race(stop, errand.spawn(accept_all)))

@@ -40,7 +40,8 @@ local signals = errand.signal("INT", "TERM")
 local listener <close> = errand.listen(settings.listen)
 print("listening at " .. listener:address() .. ", to " .. settings.to)
 io.stdout:flush()
-errand.spawn(function()
+local function accept_all()
     while true do errand.spawn(report, listener:accept()) end
-end)
-print("ended by SIG" .. signals:next())
+end
+local stop = errand.spawn(signals.next, signals)
+print("ended by SIG" .. errand.race(stop, errand.spawn(accept_all)))

@@ -33,7 +33,8 @@ errand__lua_io_lease(lua_State *L, errand__lua_run *run, const char *operation)
             L, "unsupported", operation,
             "this system refuses io_uring: use the reactor \"epoll\", or none");
     if (status == ERRAND_OK)
-        status = errand_attach(run->runtime, run->reactor, 0, &run->io_lease);
+        status = errand_attach(run->runtime, run->reactor, ERRAND__LUA_OPERATIONS,
+                               &run->io_lease);
     errand__lua_work_filled(L, status, operation);
     return run->io_lease;
 }

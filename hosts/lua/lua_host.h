@@ -16,10 +16,11 @@
 #include "errand/operations.h"
 #include "errand/tree.h"
 
-#define ERRAND__LUA_TASK  "errand.task"
-#define ERRAND__LUA_ERROR "errand.error"
-#define ERRAND__LUA_RUN   "errand.run"
-#define ERRAND__LUA_JOB   "errand.job"
+#define ERRAND__LUA_TASK       "errand.task"
+#define ERRAND__LUA_ERROR      "errand.error"
+#define ERRAND__LUA_RUN        "errand.run"
+#define ERRAND__LUA_JOB        "errand.job"
+#define ERRAND__LUA_OPERATIONS (1U << 18) /* owed at once; beyond it verbs raise "full" */
 
 /* ---- tasks ------------------------------------------------------------------------------------ */
 typedef struct errand__lua_run errand__lua_run;

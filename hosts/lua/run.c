@@ -15,9 +15,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define OPERATIONS_MAX (1U << 18) /* owed at once; beyond it verbs raise "full" */
-#define GRACE_NS       1000000000U
-#define STOP_NS        1000000000U
+#define GRACE_NS 1000000000U
+#define STOP_NS  1000000000U
 
 static const char active_key;
 
@@ -149,7 +148,8 @@ run_attach(errand__lua_run *run)
 {
     errand_status status = run_executor(run);
     if (status == ERRAND_OK)
-        status = errand_attach(run->runtime, run->executor, OPERATIONS_MAX, &run->lease);
+        status = errand_attach(run->runtime, run->executor, ERRAND__LUA_OPERATIONS,
+                               &run->lease);
     if (status == ERRAND_OK)
         status = errand_inbox_open(run->runtime, &run->inbox);
     if (status == ERRAND_OK)
@@ -171,7 +171,7 @@ run_begin(errand__lua_run *run)
 {
     errand_runtime_config config = {
         .struct_size = sizeof config,
-        .operations_max = OPERATIONS_MAX,
+        .operations_max = ERRAND__LUA_OPERATIONS,
         .order =
             run->options.held_replay != NULL ? ERRAND_ORDER_REPLAY : run->options.order,
         .held_replay = run->options.held_replay,
