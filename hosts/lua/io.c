@@ -39,6 +39,16 @@ errand__lua_io_lease(lua_State *L, errand__lua_run *run, const char *operation)
     return run->io_lease;
 }
 
+void
+errand__lua_io_filled(lua_State *L, errand_status status, const char *operation)
+{
+    if (status == ERRAND_EBUSY)
+        errand__lua_error_raise(L, "busy", operation,
+                                "another one is out on it, or was cancelled and has not "
+                                "ended yet: one at a time");
+    errand__lua_work_filled(L, status, operation);
+}
+
 int
 errand__lua_io_await(lua_State *L, errand__lua_task *task, errand_lease *lease,
                      errand_spec *spec, int subject, const char *operation,

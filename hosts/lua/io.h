@@ -35,6 +35,8 @@ errand__lua_task *errand__lua_io_task(lua_State *L, const char *operation);
 /* The run's place in its reactor; raises. */
 errand_lease *errand__lua_io_lease(lua_State *L, errand__lua_run *run,
                                    const char *operation);
+/* After errand_spec_* of an object: raises unless OK. */
+void errand__lua_io_filled(lua_State *L, errand_status status, const char *operation);
 /* Awaits what spec describes, on lease; spec is used up.  The string at index `subject` (0 =
  * none) is what reports name.  Use as errand__lua_wait_for. */
 int errand__lua_io_await(lua_State *L, errand__lua_task *task, errand_lease *lease,
@@ -95,7 +97,7 @@ void errand__lua_datagram_push(lua_State *L, errand_datagram *datagram);
 /* The option table's fields that are a stream's settings; and their names, for other tables. */
 extern const char *const errand__lua_stream_options[];
 void errand__lua_stream_check(lua_State *L, int index, const char *operation);
-void errand__lua_stream_settings(lua_State *L, int index, errand_stream *stream,
+void errand__lua_stream_settings(lua_State *L, int index, int object,
                                  const char *operation);
 
 /* ---- io_source.c ---------------------------------------------------------------------------------------- */

@@ -223,7 +223,7 @@ ask(lua_State *L, errand__lua_task *task, const errand_addresses *addresses)
     };
     if ((self->flags & ERRAND_HTTP_POST) != 0)
         config.body = lua_tolstring(L, BODY, &config.body_size);
-    errand__lua_work_filled(L, errand_spec_http(&spec, &config), self->name);
+    errand__lua_io_filled(L, errand_spec_http(&spec, &config), self->name);
     return errand__lua_io_await(L, task, lease, &spec, URL, self->name, answered, 0);
 }
 
@@ -268,11 +268,11 @@ go(lua_State *L, errand__lua_task *task)
                                 "'%.200s' is no address of the web: write "
                                 "'http://host/path' or 'https://host/path'",
                                 url);
-    errand__lua_work_filled(L, status, self->name);
+    errand__lua_io_filled(L, status, self->name);
     self->secure = strncasecmp(url, "https:", 6) == 0;
     if (is_number(self))
         return ask(L, task, NULL);
-    errand__lua_work_filled(
+    errand__lua_io_filled(
         L, errand_spec_resolve(&spec, self->host, NULL, limit_of(self, task->run)),
         self->name);
     return errand__lua_io_await(L, task, task->run->lease, &spec, URL, self->name,

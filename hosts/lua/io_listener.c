@@ -28,7 +28,7 @@ static void
 fill_accept(lua_State *L, errand_spec *spec)
 {
     errand_listener *listener = check_listener(L, "accept");
-    errand__lua_work_filled(L, errand_spec_accept(spec, listener), "accept");
+    errand__lua_io_filled(L, errand_spec_accept(spec, listener), "accept");
 }
 
 static int
@@ -85,7 +85,7 @@ fill_send(lua_State *L, errand_spec *spec)
     luaL_argcheck(L, size <= 65507, 2, "a packet has at most 65507 bytes");
     if (!lua_isnoneornil(L, 3))
         to = errand__lua_io_endpoint(L, luaL_checkstring(L, 3), "to", "send");
-    errand__lua_work_filled(
+    errand__lua_io_filled(
         L,
         errand_spec_send_packet(spec, datagram, to.family != 0 ? &to : NULL, bytes, size),
         "send");
@@ -96,7 +96,7 @@ fill_recv(lua_State *L, errand_spec *spec)
 {
     errand_datagram *datagram = check_datagram(L, "recv");
     size_t max = errand__lua_io_size(L, 2, 65536);
-    errand__lua_work_filled(L, errand_spec_receive_packet(spec, datagram, max), "recv");
+    errand__lua_io_filled(L, errand_spec_receive_packet(spec, datagram, max), "recv");
 }
 
 static int

@@ -74,7 +74,7 @@ errand__lua_verb_process(lua_State *L)
     config.cwd = errand__lua_io_text(L, 1, "cwd", "process");
     config.flags = read_flags(L);
     errand__lua_command_line(L, config.argv);
-    errand__lua_work_filled(L, errand_spec_spawn(&spec, &config), "process");
+    errand__lua_io_filled(L, errand_spec_spawn(&spec, &config), "process");
     return errand__lua_io_await(L, task, lease, &spec, lua_gettop(L), "process",
                                 spawn_over, 0);
 }
@@ -90,7 +90,7 @@ fill_write(lua_State *L, errand_spec *spec)
     errand_status status = errand_spec_process_write(spec, self->process, bytes, size);
     if (status == ERRAND_EINVAL)
         errand__lua_error_raise(L, "inval", "write", "its input is no pipe");
-    errand__lua_work_filled(L, status, "write");
+    errand__lua_io_filled(L, status, "write");
 }
 
 static void
@@ -103,9 +103,9 @@ fill_read(lua_State *L, errand_spec *spec, errand_output output, const char *nam
         if (status == ERRAND_EINVAL)
             errand__lua_error_raise(L, "inval", name,
                                     "it is no pipe: start it with errors = 'pipe'");
-        errand__lua_work_filled(L, status, name);
+        errand__lua_io_filled(L, status, name);
     }
-    errand__lua_work_filled(L, errand_source_next(*own, spec), name);
+    errand__lua_io_filled(L, errand_source_next(*own, spec), name);
 }
 
 static void
@@ -138,7 +138,7 @@ static void
 fill_wait(lua_State *L, errand_spec *spec)
 {
     process *self = check(L, "wait");
-    errand__lua_work_filled(L, errand_spec_process_wait(spec, self->process), "wait");
+    errand__lua_io_filled(L, errand_spec_process_wait(spec, self->process), "wait");
 }
 
 static int
@@ -158,7 +158,7 @@ process_end_input(lua_State *L)
     errand_status status = errand_process_end_input(check(L, "end_input")->process);
     if (status == ERRAND_EINVAL)
         errand__lua_error_raise(L, "inval", "end_input", "its input is no pipe");
-    errand__lua_work_filled(L, status, "end_input");
+    errand__lua_io_filled(L, status, "end_input");
     return 0;
 }
 
@@ -171,7 +171,7 @@ process_kill(lua_State *L)
         lua_isnoneornil(L, 2) ? SIGKILL : errand__lua_io_signal(L, 2, "kill");
     errand_status status = errand_process_signal(self->process, number);
     if (status != ERRAND_EGONE)
-        errand__lua_work_filled(L, status, "kill");
+        errand__lua_io_filled(L, status, "kill");
     lua_pushboolean(L, status == ERRAND_OK);
     return 1;
 }

@@ -57,9 +57,9 @@ attempt(lua_State *L, errand__lua_task *task)
         uint64_t now = errand_runtime_now(task->run->runtime);
         self->limit_ns = self->until > now ? self->until - now : 1;
     }
-    errand__lua_work_filled(L,
-                            self->goal->spec(self, &self->addresses[self->next++], &spec),
-                            self->goal->name);
+    errand__lua_io_filled(L,
+                          self->goal->spec(self, &self->addresses[self->next++], &spec),
+                          self->goal->name);
     return errand__lua_io_await(L, task, lease, &spec, ADDRESS, self->goal->name,
                                 attempted, 0);
 }
@@ -97,8 +97,8 @@ resolve(lua_State *L, errand__lua_task *task, const char *text)
                                 "'127.0.0.1:80', '[::1]:80' or 'unix:/path'",
                                 text);
     const char *host = lua_pushlstring(L, text, (size_t)(colon - text));
-    errand__lua_work_filled(
-        L, errand_spec_resolve(&spec, host, colon + 1, self->limit_ns), self->goal->name);
+    errand__lua_io_filled(L, errand_spec_resolve(&spec, host, colon + 1, self->limit_ns),
+                          self->goal->name);
     return errand__lua_io_await(L, task, task->run->lease, &spec, ADDRESS,
                                 self->goal->name, resolved, 0);
 }
@@ -161,7 +161,7 @@ push_connect(lua_State *L, errand_completion *completion)
         errand__lua_io_payload(L, completion, &errand_stream_type, "connect");
     errand__lua_stream_push(L, stream);
     if (lua_istable(L, OPTIONS))
-        errand__lua_stream_settings(L, OPTIONS, stream, "connect");
+        errand__lua_stream_settings(L, OPTIONS, lua_gettop(L), "connect");
     return 1;
 }
 

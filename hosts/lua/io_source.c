@@ -47,7 +47,7 @@ source_next(lua_State *L)
     errand_spec spec = ERRAND_SPEC_INIT;
     if (self->source == NULL)
         errand__lua_error_raise(L, "closed", self->name, "it was closed");
-    errand__lua_work_filled(L, errand_source_next(self->source, &spec), self->name);
+    errand__lua_io_filled(L, errand_source_next(self->source, &spec), self->name);
     return errand__lua_io_await(L, task, lease, &spec, 0, self->name, next_over, 0);
 }
 
@@ -110,7 +110,7 @@ verb_signal(lua_State *L)
     errand_status status = errand_source_signals(numbers, (size_t)count, NULL, own);
     if (status == ERRAND_EINVAL)
         errand__lua_error_raise(L, "inval", "signal", "KILL and STOP cannot be caught");
-    errand__lua_work_filled(L, status, "signal");
+    errand__lua_io_filled(L, status, "signal");
     return 1;
 }
 

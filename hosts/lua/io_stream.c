@@ -12,6 +12,7 @@
 typedef struct stream {
     errand_stream *stream; /* NULL = closed */
     size_t at, kept;       /* of the string that is user value 1; kept: still to give */
+    bool resets;           /* linger: a close is no shutdown first */
     bool promised;         /* what is kept is part of a recv that is out */
 } stream;
 
@@ -114,8 +115,8 @@ recv_begin(lua_State *L)
         push_kept(L, self, size, true);
         return 1;
     }
-    errand__lua_work_filled(
-        L, errand_spec_receive(&spec, self->stream, size - self->kept), "recv");
+    errand__lua_io_filled(L, errand_spec_receive(&spec, self->stream, size - self->kept),
+                          "recv");
     self->promised = self->kept > 0;
     return errand__lua_io_await(L, task, lease, &spec, 0, "recv", recv_over, 0);
 }
@@ -136,8 +137,8 @@ fill_some(lua_State *L, errand_spec *spec)
 {
     stream *self = check(L, "recv_some");
     size_t max = errand__lua_io_size(L, 2, PIECE);
-    errand__lua_work_filled(L, errand_spec_receive_some(spec, self->stream, max),
-                            "recv_some");
+    errand__lua_io_filled(L, errand_spec_receive_some(spec, self->stream, max),
+                          "recv_some");
 }
 
 static int
@@ -170,7 +171,7 @@ fill_peek(lua_State *L, errand_spec *spec)
 {
     stream *self = check(L, "peek");
     size_t max = errand__lua_io_size(L, 2, PIECE);
-    errand__lua_work_filled(L, errand_spec_peek(spec, self->stream, max), "peek");
+    errand__lua_io_filled(L, errand_spec_peek(spec, self->stream, max), "peek");
 }
 
 static int
@@ -212,8 +213,8 @@ static void
 fill_line(lua_State *L, errand_spec *spec)
 {
     stream *self = check(L, "recv_line");
-    errand__lua_work_filled(L, errand_spec_receive_some(spec, self->stream, PIECE),
-                            "recv_line");
+    errand__lua_io_filled(L, errand_spec_receive_some(spec, self->stream, PIECE),
+                          "recv_line");
 }
 
 static int line_begin(lua_State *L);
@@ -258,8 +259,8 @@ fill_send(lua_State *L, errand_spec *spec)
     size_t size;
     if (count <= 1) {
         const char *bytes = luaL_checklstring(L, 2, &size);
-        errand__lua_work_filled(L, errand_spec_send(spec, self->stream, bytes, size),
-                                "send");
+        errand__lua_io_filled(L, errand_spec_send(spec, self->stream, bytes, size),
+                              "send");
         return;
     }
     luaL_argcheck(L, count <= 200, 202, "too many strings at once");
@@ -268,7 +269,7 @@ fill_send(lua_State *L, errand_spec *spec)
         const char *bytes = luaL_checklstring(L, i + 2, &size);
         parts[i] = (errand_file_bytes){(const unsigned char *)bytes, size};
     }
-    errand__lua_work_filled(
+    errand__lua_io_filled(
         L, errand_spec_send_parts(spec, self->stream, parts, (size_t)count), "send");
 }
 
@@ -278,8 +279,8 @@ fill_shutdown(lua_State *L, errand_spec *spec)
     static const char *const words[] = {"receive", "send", "both", NULL};
     stream *self = check(L, "shutdown");
     int half = luaL_checkoption(L, 2, "send", words) + 1;
-    errand__lua_work_filled(
-        L, errand_spec_shutdown(spec, self->stream, (errand_half)half), "shutdown");
+    errand__lua_io_filled(L, errand_spec_shutdown(spec, self->stream, (errand_half)half),
+                          "shutdown");
 }
 
 /* ---- at once ---------------------------------------------------------------------------------------------------- */
@@ -288,7 +289,8 @@ static int
 stream_close(lua_State *L)
 {
     stream *self = luaL_checkudata(L, 1, ERRAND__LUA_STREAM);
-    errand_stream_close(self->stream);
+    if (!self->resets)
+        errand_stream_close(self->stream);
     errand_stream_abandon(&self->stream);
     self->kept = 0;
     lua_pushnil(L);
@@ -349,30 +351,32 @@ errand__lua_stream_check(lua_State *L, int index, const char *operation)
 }
 
 void
-errand__lua_stream_settings(lua_State *L, int index, errand_stream *own,
-                            const char *operation)
+errand__lua_stream_settings(lua_State *L, int index, int object, const char *operation)
 {
+    stream *self = luaL_checkudata(L, object, ERRAND__LUA_STREAM);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         bool given = lua_getfield(L, index, settings[i].name) != LUA_TNIL;
         lua_pop(L, 1);
         if (!given)
             continue;
         uint64_t value = value_of(L, index, &settings[i], operation);
-        errand_status status = errand_stream_set(own, settings[i].option, value);
+        errand_status status = errand_stream_set(self->stream, settings[i].option, value);
         if (status != ERRAND_OK)
             errand__lua_error_raise(L, status == ERRAND_EINVAL ? "inval" : "system",
                                     operation, "%s cannot be set so on this stream",
                                     settings[i].name);
+        if (settings[i].option == ERRAND_STREAM_LINGER)
+            self->resets = value != 0;
     }
 }
 
 static int
 stream_set(lua_State *L)
 {
-    stream *self = check(L, "set");
+    check(L, "set");
     luaL_checktype(L, 2, LUA_TTABLE);
     errand__lua_io_options(L, 2, "set", errand__lua_stream_options);
-    errand__lua_stream_settings(L, 2, self->stream, "set");
+    errand__lua_stream_settings(L, 2, 1, "set");
     return 0;
 }
 
