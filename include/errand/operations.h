@@ -48,9 +48,10 @@ enum {
     ERRAND_KIND_DATAGRAM = 0x0E000018,
     ERRAND_KIND_RECEIVE_PACKET = 0x0E000019,
     ERRAND_KIND_SEND_PACKET = 0x0E00001A,
-    ERRAND_KIND_NEXT = 0x0E000020,  /* errand/source.h */
-    ERRAND_KIND_TIMER = 0x0E000021, /* errand/waits.h */
-    ERRAND_KIND_WAIT_FD = 0x0E000022,
+    /* 0x0E000020 on: errand/ffi.h, errand/sandbox.h */
+    ERRAND_KIND_NEXT = 0x0E000060,  /* errand/source.h */
+    ERRAND_KIND_TIMER = 0x0E000061, /* errand/waits.h */
+    ERRAND_KIND_WAIT_FD = 0x0E000062,
     /* errand/files.h */
     ERRAND_KIND_OPEN = 0x0E000030,
     ERRAND_KIND_READ_AT = 0x0E000031,

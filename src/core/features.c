@@ -33,14 +33,14 @@
 #ifndef ERRAND_FEATURE_WORDS
 #define ERRAND_FEATURE_WORDS ""
 #endif
-#define WORDS " sandbox=processes" URING_WORD HTTP_WORD ERRAND_FEATURE_WORDS
+#define WORDS URING_WORD HTTP_WORD ERRAND_FEATURE_WORDS
 
 const char *
 errand_features(void)
 {
     if (errand__mem_has_jemalloc())
         return VERSION " jemalloc=yes sanitizer=" SANITIZER
-                       " arenas=jemalloc" WORDS;
+                       " arenas=jemalloc sandbox=processes" WORDS;
     return VERSION " jemalloc=no sanitizer=" SANITIZER
-                   " arenas=lists" WORDS;
+                   " arenas=lists sandbox=processes" WORDS;
 }

@@ -1,68 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* callback: a function of the host's that foreign code calls.
+/* callback: a function of the host's that foreign code calls: its life, and the bodies that may call
+ * it.
  *
- * Design notes: whoever calls waits while the runtime's thread answers.  A question (ask) is held by
- * both: the waiter may give up (the call was cancelled), and the command that carries the question may
- * be run or dropped long after; whoever lets go last frees it.  Its arguments are the waiter's, so
- * once the handler has begun the waiter stays.
+ * Design notes: a call that comes from the thread of a body knows its job; one from a thread that the
+ * callee made takes a job that runs with this callback, if there is one (ask.c), under the lock that
+ * the body needs to end: so seeded orders hear it at that job's due, and it ends with that job's
+ * cancel.  Where the body occupies the runtime's own thread, nobody could hear such a thread: it is
+ * refused.
  *
- * A call that comes from the thread of a body knows its job; one from a thread that the callee made
- * takes a job that runs with this callback, if there is one, under the lock that the body needs to
- * end: so seeded orders hear it at that job's due, and it ends with that job's cancel.  Where the body
- * occupies the runtime's own thread, nobody could hear such a thread: it is refused.
- *
- * Which thread is the runtime's is known from the last call made, or handler entered, there. */
-#include <string.h>
-#include "foreign/foreign.h"
+ * Which thread is the runtime's is known from the last call described, made, or handler entered,
+ * there. */
+#include "foreign/callback.h"
 
-#define LOOK_NS UINT64_C(5000000) /* how often a waiter looks at its token */
-
-struct errand_ffi_callback {
-    /* Immutable after create. */
-    errand__trampoline *trampoline;
-    errand_inbox *inbox;
-    errand_ffi_callback_fn *handler;
-    void *held_arg;
-    uint32_t flags;
-    /* owner: the runtime's thread.
-     * Writers: that thread.   Readers: any thread that calls.
-     * Order:   relaxed.   Pairs: none.
-     * Why:     a thread only asks whether it is itself, and that it has written itself. */
-    _Atomic uintptr_t owner;
-    errand__lock lock;
-    errand__link running; /* guarded by lock: of bodies that may call it */
-    unsigned on_owner; /* guarded by lock: how many of them are on the owner's thread */
-};
-
-enum { WAITING = 0, ANSWERING = 1, ANSWERED = 2, REFUSED = 3, GIVEN_UP = 4 };
-
-typedef struct ask {
-    errand_command command;
-    errand_ffi_callback *callback;
-    const errand_ffi_value *arguments;
-    uint64_t word;
-    /* state: Writers: the waiter (GIVEN_UP), the owner (the others); from WAITING by compare-exchange.
-     * Readers: both.
-     * Order:   acq_rel.
-     * Pairs:   ask-state.
-     * Why:     the arguments are read after ANSWERING, the word after ANSWERED. */
-    atomic_uint state;
-    /* holders: the waiter and the command.   Writers, Readers: both.   Order: acq_rel.
-     * Pairs:   ask-holders.
-     * Why:     the last one frees what the other one wrote. */
-    atomic_uint holders;
-} ask;
-
-typedef struct running_link {
-    errand__link link;
-    errand_job *job;
-    errand_ffi_callback *callback;
-    bool on_owner;
-} running_link;
 struct errand__running {
     errand_job *job;
     size_t count;
-    running_link links[];
+    errand__running_link links[];
 };
 
 static void called(void *owner, void *result, void **arguments);
@@ -211,7 +164,7 @@ running_end(void *arg)
     errand__running *running = arg;
 
     for (size_t i = 0; i < running->count; i++) {
-        running_link *link = &running->links[i];
+        errand__running_link *link = &running->links[i];
 
         errand__lock_acquire(&link->callback->lock);
         errand__list_unlink(&link->link);
@@ -234,7 +187,7 @@ errand__running_begin(errand_job *job, const errand__call *call,
     if (errand_job_defer(job, running_end, running) != ERRAND_OK)
         return false;
     for (size_t i = 0; i < call->hold_count; i++) {
-        running_link *link = &running->links[running->count];
+        errand__running_link *link = &running->links[running->count];
         errand_ffi_callback *callback = call->holds[i].object;
 
         if (call->holds[i].kind != ERRAND_FFI_CALLBACK)
@@ -253,162 +206,7 @@ errand__running_begin(errand_job *job, const errand__call *call,
     return true;
 }
 
-/* ---- the owner's side ----------------------------------------------------------------------------- */
-
-/* False: the handler answered something that the result cannot be. */
-static bool
-enter_handler(errand_ffi_callback *callback, const errand_ffi_value *arguments,
-              uint64_t *out_word)
-{
-    const errand__trampoline *trampoline = callback->trampoline;
-    errand_ffi_kind kind = trampoline->view.result.kind;
-    errand_ffi_error error = {.column = 0};
-    errand_ffi_value answer = {.kind = kind};
-
-    *out_word = trampoline->fallback;
-    if (kind == ERRAND_FFI_F32)
-        errand__word_into(kind, &answer.as.f32, trampoline->fallback);
-    else
-        memcpy(&answer.as, &trampoline->fallback, sizeof answer.as);
-    errand__lock_none_held();
-    callback->handler(callback->held_arg, arguments, trampoline->view.count, &answer);
-    if (kind == ERRAND_FFI_VOID || errand__value_word(kind, &answer, 0, out_word, &error))
-        return true;
-    *out_word = trampoline->fallback;
-    (void)errand__misuse(ERRAND_EINVAL, "errand_ffi_callback_fn", error.text);
-    return false;
-}
-
-static void
-let(ask *self)
-{
-    /* Pairs: ask-holders */
-    if (atomic_fetch_sub_explicit(&self->holders, 1, memory_order_acq_rel) == 1)
-        errand__mem_free(NULL, self, sizeof *self);
-}
-
-static bool
-move(ask *self, unsigned from, unsigned to)
-{
-    /* Pairs: ask-state */
-    return atomic_compare_exchange_strong_explicit(
-        &self->state, &from, to, memory_order_acq_rel, memory_order_acquire);
-}
-
-static void
-answer_ask(errand_runtime *runtime, void *arg)
-{
-    ask *self = arg;
-
-    (void)runtime;
-    if (move(self, WAITING, ANSWERING)) {
-        errand__callback_owned(self->callback);
-        (void)enter_handler(self->callback, self->arguments, &self->word);
-        (void)move(self, ANSWERING, ANSWERED);
-        errand__futex_wake(&self->state, 1);
-    }
-    let(self);
-}
-
-static void
-drop_ask(void *arg)
-{
-    ask *self = arg;
-
-    if (move(self, WAITING, REFUSED))
-        errand__futex_wake(&self->state, 1);
-    let(self);
-}
-
-/* ---- the caller's side ------------------------------------------------------------------------------ */
-
-/* job: of the body on this thread; NULL = a thread of the callee's. */
-static bool
-post(errand_ffi_callback *callback, errand_job *job, ask *self)
-{
-    errand_status status = ERRAND_EGONE;
-    errand_job *other = NULL;
-    bool refused = false;
-
-    if (job != NULL)
-        return errand_job_post(job, &self->command) == ERRAND_OK;
-    errand__lock_acquire(&callback->lock);
-    refused = callback->on_owner > 0;
-    if (!refused && !errand__list_empty(&callback->running)) {
-        other = ERRAND__CONTAINER(callback->running.next, running_link, link)->job;
-        status = errand_job_post(other, &self->command);
-    }
-    errand__lock_release(&callback->lock);
-    if (!refused && other == NULL)
-        status = errand_post(callback->inbox, &self->command);
-    return status == ERRAND_OK;
-}
-
-static bool
-is_cancelled(errand_ffi_callback *callback, const errand_job *job)
-{
-    bool cancelled = false;
-
-    if (job != NULL)
-        return errand_job_cancelled(job);
-    errand__lock_acquire(&callback->lock);
-    if (!errand__list_empty(&callback->running))
-        cancelled = errand_job_cancelled(
-            ERRAND__CONTAINER(callback->running.next, running_link, link)->job);
-    errand__lock_release(&callback->lock);
-    return cancelled;
-}
-
-/* Waits until somebody answered, nobody will, or the call was cancelled. */
-static bool
-await_answer(errand_ffi_callback *callback, errand_job *job, ask *self)
-{
-    for (;;) {
-        /* Pairs: ask-state */
-        unsigned state = atomic_load_explicit(&self->state, memory_order_acquire);
-
-        if (state == ANSWERED)
-            return true;
-        if (state == REFUSED)
-            return false;
-        if (state == WAITING && is_cancelled(callback, job) &&
-            move(self, WAITING, GIVEN_UP))
-            return false;
-        (void)errand__futex_wait(&self->state, state, LOOK_NS);
-    }
-}
-
-bool
-errand__callback_ask(errand_ffi_callback *callback, errand_job *job,
-                     const errand_ffi_value *arguments, uint64_t *out_word)
-{
-    bool answered;
-    ask *self;
-
-    if (errand_inbox_closed(callback->inbox))
-        return false;
-    if (atomic_load_explicit(&callback->owner, memory_order_relaxed) ==
-        errand__thread_self())
-        return enter_handler(callback, arguments, out_word);
-    if (job == NULL && (callback->flags & ERRAND_FFI_CALLBACK_REFUSE_FOREIGN) != 0)
-        return false;
-    self = errand__mem_alloc(NULL, sizeof *self);
-    if (self == NULL)
-        return false;
-    self->command = (errand_command){.fn = answer_ask, .drop = drop_ask, .arg = self};
-    self->callback = callback;
-    self->arguments = arguments;
-    atomic_init(&self->state, WAITING);
-    atomic_init(&self->holders, 2);
-    if (!post(callback, job, self)) {
-        errand__mem_free(NULL, self, sizeof *self);
-        return false;
-    }
-    answered = await_answer(callback, job, self);
-    *out_word = self->word;
-    let(self);
-    return answered;
-}
+/* ---- called ---------------------------------------------------------------------------- */
 
 /* The arguments, where they lie, as values.  In room if there are no structures, else in a block. */
 errand_ffi_value *

@@ -72,7 +72,7 @@ bool errand__type_layout(const errand_ffi_type *type, errand__layout *out_layout
 /* Offset of a structure's next field after `at`. */
 size_t errand__align_up(size_t at, size_t align);
 
-/* ---- signatures (signature.c, signature_text.c) ------------------------------------------------- */
+/* ---- signatures (signature.c, _type.c, _text.c) --------------------------------------------------- */
 typedef struct errand__signature {
     errand_ffi_signature view; /* symbol: NULL = without a name */
     char *text;                /* canonical */
@@ -349,7 +349,7 @@ void errand__result_payload(errand__result_block *self, errand_payload *out_payl
 errand_status errand__result_decode(const void *bytes, size_t size,
                                     errand_payload *out_payload);
 
-/* ---- callbacks (callback.c) ------------------------------------------------------------------------------- */
+/* ---- callbacks (callback.c, ask.c) ----------------------------------------------------------------------------- */
 errand__trampoline *errand__callback_trampoline(errand_ffi_callback *callback);
 void errand__callback_owned(errand_ffi_callback *callback); /* by this thread */
 /* Around a body that may be called back: until the job's end, however it ends. */

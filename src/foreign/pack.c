@@ -188,6 +188,7 @@ keep_all(errand__call *call, const errand_ffi_value *arguments)
         } else {
             hold->object = arguments[i].as.callback;
             errand__trampoline_pin(errand__callback_trampoline(arguments[i].as.callback));
+            errand__callback_owned(hold->object); /* it may have been adopted */
         }
         call->hold_count++;
     }

@@ -166,9 +166,10 @@ typedef struct errand__source_type {
     void (*let)(void *thing);
     bool buffers, keeps; /* more than one at once; a failure ends nothing */
 } errand__source_type;
-/* thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL. */
+/* thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL.
+ * detached: of a replay, where nothing runs, so nothing is busy. */
 errand_status errand__source_create(const errand__source_type *held_type, void *own_thing,
-                                    errand__seat *outer,
+                                    errand__seat *outer, bool detached,
                                     const errand_source_config *config,
                                     errand_source **out_source);
 

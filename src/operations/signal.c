@@ -53,7 +53,7 @@ errand_source_signals(const int32_t *numbers, size_t count,
         return ERRAND_ESYSTEM;
     }
     errand_status status =
-        errand__source_create(&signals_type, made, NULL, config, out_source);
+        errand__source_create(&signals_type, made, NULL, false, config, out_source);
     if (status != ERRAND_OK)
         let_signals(made);
     return status;

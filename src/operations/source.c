@@ -24,6 +24,7 @@ struct errand_source {
     errand__seat *outer;
     uint32_t outer_ticket;
     uint32_t room;
+    bool detached;
     size_t chunk_max;
     errand__seat seat; /* of its items */
     errand__lock lock;
@@ -48,8 +49,8 @@ static void next_drop(void *state);
 
 errand_status
 errand__source_create(const errand__source_type *held_type, void *own_thing,
-                      errand__seat *outer, const errand_source_config *config,
-                      errand_source **out_source)
+                      errand__seat *outer, bool detached,
+                      const errand_source_config *config, errand_source **out_source)
 {
     uint32_t room =
         config == NULL || config->items_max == 0 ? ITEMS_DEFAULT : config->items_max;
@@ -65,7 +66,7 @@ errand__source_create(const errand__source_type *held_type, void *own_thing,
     made = errand__operation_block_alloc(sizeof *made + room * sizeof(errand_payload));
     if (made == NULL)
         return ERRAND_ENOMEM;
-    if (outer != NULL && !errand__seat_take(outer, &made->outer_ticket)) {
+    if (outer != NULL && !errand__seat_take(outer, &made->outer_ticket) && !detached) {
         errand__operation_block_free(made);
         return ERRAND_EBUSY;
     }
@@ -74,6 +75,7 @@ errand__source_create(const errand__source_type *held_type, void *own_thing,
     made->thing = own_thing;
     made->outer = outer;
     made->room = room;
+    made->detached = detached;
     made->chunk_max =
         config == NULL || config->chunk_max == 0 ? CHUNK_DEFAULT : config->chunk_max;
     *out_source = made;
@@ -151,7 +153,7 @@ errand_source_next(errand_source *source, errand_spec *out_spec)
     next_state *state = errand__wait_create(sizeof *state, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
-    if (!errand__seat_take(&source->seat, &state->wait.ticket)) {
+    if (!errand__seat_take(&source->seat, &state->wait.ticket) && !source->detached) {
         errand__operation_block_free(state);
         return ERRAND_EBUSY;
     }

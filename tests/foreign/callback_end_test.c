@@ -51,7 +51,7 @@ after_its_end_a_callback_gives_the_default_and_enters_nothing(void **state)
     assert_int_equal(self.count, 1);
 }
 
-/* C-K6: the runtime is gone, the callback is not, and foreign code calls from two threads. */
+/* C-K6, S25: the runtime is gone, the callback is not, and foreign code calls from two threads. */
 static void
 after_the_runtimes_end_a_callback_gives_the_default(void **state)
 {
@@ -140,6 +140,61 @@ a_shutdown_frees_those_who_wait(void **state)
         shuts_down(rig);
         rig_teardown(&rig);
     }
+}
+
+typedef struct adopter {
+    ffi_rig *rig;
+    errand_ffi_function *function;
+    errand_ffi_callback *callback;
+    int32_t (*code)(int32_t, const char *);
+    int32_t by_hand;
+    int64_t by_call;
+} adopter;
+
+static void *
+adopt_and_call(void *arg)
+{
+    adopter *self = arg;
+    const errand_ffi_value arguments[] = {V(callback_value)(self->callback), V(i)(1)};
+
+    assert_int_equal(errand_runtime_adopt(self->rig->runtime), ERRAND_OK);
+    rig_start(self->rig, self->function, arguments, 2, NULL);
+    self->by_hand = self->code(1, "text"); /* REFUSE_FOREIGN: the owner alone is heard */
+    rig_await(self->rig);
+    self->by_call = ((errand_ffi_result *)self->rig->payload.data)->value.as.i;
+    assert_int_equal(errand_runtime_release(self->rig->runtime), ERRAND_OK);
+    return NULL;
+}
+
+/* S24: in inline order the body runs on the new owner's thread: who took it for a stranger would wait
+ * for itself. */
+static void
+who_adopts_a_runtime_is_the_one_who_hears(void **state)
+{
+    void *inside;
+    heard heard_here;
+    errand_ffi_callback *callback;
+    pthread_t thread;
+
+    (void)state;
+    rig_setup_inline(&inside);
+    ffi_rig *rig = inside;
+    callback = hearing(&heard_here, rig, ERRAND_FFI_CALLBACK_REFUSE_FOREIGN);
+    adopter self = {.rig = rig,
+                    .function =
+                        rig_function(rig, "i32 call_with(fn(i32(i32, string)), i32)"),
+                    .callback = callback,
+                    .code = (int32_t(*)(int32_t, const char *))(
+                        uintptr_t)errand_ffi_callback_address(callback)};
+    assert_int_equal(errand_runtime_release(rig->runtime), ERRAND_OK);
+    assert_int_equal(pthread_create(&thread, NULL, adopt_and_call, &self), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(errand_runtime_adopt(rig->runtime), ERRAND_OK);
+    assert_int_equal(self.by_hand, 42);
+    assert_true(self.by_call == 42);
+    assert_int_equal(heard_here.count, 2);
+    hearing_end(&callback);
+    rig_teardown(&inside);
 }
 
 /* ---- what is refused -------------------------------------------------------------------------- */
@@ -473,6 +528,7 @@ main(void)
         CASE(after_the_runtimes_end_a_callback_gives_the_default),
         THREADS(a_cancelled_call_goes_on_with_the_default),
         cmocka_unit_test(a_shutdown_frees_those_who_wait),
+        cmocka_unit_test(who_adopts_a_runtime_is_the_one_who_hears),
         CASE(callbacks_that_do_not_fit_are_refused),
         THREADS(an_answer_that_does_not_fit_is_the_default),
         CASE(without_memory_for_code_nothing_is_prepared),

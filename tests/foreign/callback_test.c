@@ -48,6 +48,7 @@ hears(ffi_rig *rig)
     hearing_end(&callback);
 }
 
+/* S24 */
 static void
 a_callback_is_heard_on_the_runtimes_thread(void **state)
 {

@@ -23,7 +23,7 @@ subject(const char *symbol)
     return address;
 }
 
-/* C-K2 */
+/* C-K2, S20 */
 static void
 narrow_results_are_widened_by_their_sign(void **state)
 {
@@ -267,6 +267,7 @@ texts_come_back_copied(void **state)
     assert_string_equal(RIG_CALL(rig, name, V(i)(2))->value.as.string, "");
 }
 
+/* S21 */
 static void
 errno_is_the_functions_own(void **state)
 {

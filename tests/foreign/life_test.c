@@ -31,7 +31,7 @@ let_go(_Atomic unsigned char *bytes)
     atomic_store_explicit(&bytes[0], 1, memory_order_release);
 }
 
-/* C-K4 */
+/* C-K4, S22 */
 static void
 a_buffer_is_pinned_until_its_completion_is_drained(void **state)
 {
@@ -67,7 +67,7 @@ a_buffer_is_pinned_until_its_completion_is_drained(void **state)
     assert_int_equal(errand_ffi_buffer_create(0, &buffer), ERRAND_EINVAL);
 }
 
-/* C-K4, C-K8: everything is let go of while the call stands inside the library. */
+/* C-K4, C-K8, S23: everything is let go of while the call stands inside the library. */
 static void
 a_call_keeps_its_buffer_function_and_library(void **state)
 {

@@ -89,6 +89,7 @@ static const struct {
     {"i32 f({{{{{{{{{{{{{{{{{{i32}}}}}}}}}}}}}}}}}})", 23, 1, "deeper"},
 };
 
+/* S19 */
 static void
 errors_name_the_column_the_parameter_and_the_mend(void **state)
 {

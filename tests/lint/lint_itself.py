@@ -13,7 +13,7 @@ ROWS = "".join("| %s | A sentence. | open |\n" % n for n in
                ["O%d" % n for n in range(1, 81)] + ["D%d" % n for n in (*range(1, 47),
                    *range(50, 89), 92, *range(140, 146), *range(148, 153))] +
                ["I%d" % n for n in range(1, 25)] +
-               ["S%d" % n for n in range(1, 19)])
+               ["S%d" % n for n in range(1, 26)])
 BLOCK = ("/* word: its use.  Writers: one.  Readers: all.  Order: release.  Pairs: a-word.\n"
          " * Why: x. */\n")
 ERRORS = (HEAD + "/* errand_do: x.  Thread: [any].  Errors: EINVAL · EBUSY. */\n"

@@ -173,6 +173,28 @@ local_sleep(errand_lease *lease, uint64_t length_ns)
     go_round(loop);
 }
 
+/* As a wake, but without the port: the loop is this thread's. */
+static void
+local_nudge(errand_lease *lease, errand__record *record, uint32_t generation)
+{
+    errand__loop_lease *mine = lease->impl;
+    unsigned quiet = ERRAND__WAKER_QUIET;
+    errand_waker *waker;
+
+    (void)generation;
+    if (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
+        return;
+    waker = record->extra->waker;
+    if (!atomic_compare_exchange_strong_explicit(
+            &waker->state, &quiet, ERRAND__WAKER_WOKEN,
+            memory_order_acq_rel, /* Pairs: waker-state */
+            memory_order_relaxed))
+        return;
+    errand__loop_queue(mine->loop, errand_waker_hold(waker));
+    if (mine->loop->resting)
+        errand__inbox_ring(lease->block);
+}
+
 static int
 local_descriptor(errand_lease *lease)
 {
@@ -245,7 +267,7 @@ const errand__executor_ops errand__reactor_local_ops = {
     .flush = local_flush,
     .stale = errand__reactor_stale,
     .write_off = errand__reactor_write_off,
-    .nudge = errand__roster_nudge,
+    .nudge = local_nudge,
     .detach = local_detach,
     .snapshot = errand__reactor_snapshot,
     .destroy = errand__reactor_destroy,

@@ -116,6 +116,10 @@ take_turn(errand__loop *loop, errand__loop_lease *mine)
         errand_waker *waker = mine->first;
 
         mine->first = waker->next;
+        if (mine->first != NULL) { /* its lines may be far away */
+            errand__prefetch_own(&mine->first->next);
+            errand__prefetch_own(&mine->first->job.requests);
+        }
         if (loop->local && !waker->job.is_async) /* nobody else knows it yet */
             atomic_store_explicit(&waker->state, ERRAND__WAKER_QUIET,
                                   memory_order_relaxed);

@@ -52,7 +52,9 @@ errand__request_io(errand__link *link)
  * item: it came and there is more; false: the ring is full now. */
 void errand__request_done(errand__loop *loop, errand_io *io, int32_t result);
 void errand__request_item(errand__loop *loop, errand_io *io, int32_t result);
-void errand__request_recall(errand__loop *loop, errand_io *io);
+/* here: what nobody has is done at once, unpolled, because the caller polls; else at the end of the
+ * round. */
+void errand__request_recall(errand__loop *loop, errand_io *io, bool here);
 void errand__request_recall_all(errand__poller *poller, errand_waker *waker);
 /* Nothing announces when it may be tried again: the back end starts it after a while. */
 void errand__request_put_off(errand__loop *loop, errand_io *io);

@@ -108,8 +108,24 @@ errand_io_start(errand_job *job, errand_io *io)
     return ERRAND_OK;
 }
 
+/* It is the job's again. */
+static errand_waker *
+give_back(errand__loop *loop, errand_io *io, int32_t result)
+{
+    errand__request *request = errand__request_of(io);
+    errand_waker *waker = request->waker;
+
+    io->result = result;
+    unlink_from_job(&waker->job, io);
+    request->state = 0;
+    request->waker = NULL;
+    io->done = true;
+    loop->under_way--;
+    return waker;
+}
+
 void
-errand__request_recall(errand__loop *loop, errand_io *io)
+errand__request_recall(errand__loop *loop, errand_io *io, bool here)
 {
     errand__request *request = errand__request_of(io);
 
@@ -119,17 +135,21 @@ errand__request_recall(errand__loop *loop, errand_io *io)
     request->state |= ERRAND__IO_ASKED;
     if ((request->state & ERRAND__IO_FINISHED) != 0)
         return; /* too late: its result is here */
+    if ((request->state & (ERRAND__IO_TIMED | ERRAND__IO_FULL)) == 0) {
+        if (!errand__kinds[io->kind].of_loop)
+            loop->backend->recall(loop, io);
+        return;
+    }
     if ((request->state & ERRAND__IO_TIMED) != 0) {
         errand__wheel_remove(&loop->wheel, io);
         if (io->kind == ERRAND_IO_OPEN)
             errand__fifo_forget(io);
-        errand__request_finish_later(loop, io, -ECANCELED);
-    } else if ((request->state & ERRAND__IO_FULL) != 0) {
-        request->state &= ~(uintptr_t)ERRAND__IO_FULL;
-        errand__request_finish_later(loop, io, -ECANCELED);
-    } else if (!errand__kinds[io->kind].of_loop) {
-        loop->backend->recall(loop, io);
     }
+    request->state &= ~(uintptr_t)ERRAND__IO_FULL;
+    if (here)
+        (void)give_back(loop, io, -ECANCELED);
+    else
+        errand__request_finish_later(loop, io, -ECANCELED);
 }
 
 errand_status
@@ -141,7 +161,7 @@ errand_io_cancel(errand_job *job, errand_io *io)
     if (loop == NULL)
         return errand__misuse(ERRAND_EUNSUPPORTED, __func__,
                               "only inside start or poll of a job on a reactor");
-    errand__request_recall(loop, io);
+    errand__request_recall(loop, io, false);
     return ERRAND_OK;
 }
 
@@ -180,8 +200,10 @@ errand__request_recall_all(errand__poller *poller, errand_waker *waker)
             return;
         job->recalled = true;
     }
-    for (errand_io *io = job->requests; io != NULL; io = errand__request_of(io)->next)
-        errand__request_recall(loop, io);
+    for (errand_io *io = job->requests, *next; io != NULL; io = next) {
+        next = errand__request_of(io)->next;
+        errand__request_recall(loop, io, !job->keeps);
+    }
 }
 
 /* ---- its end ------------------------------------------------------------------------------- */
@@ -211,17 +233,11 @@ errand__request_put_off(errand__loop *loop, errand_io *io)
 void
 errand__request_done(errand__loop *loop, errand_io *io, int32_t result)
 {
-    errand__request *request = errand__request_of(io);
-    errand_waker *waker = request->waker;
+    errand_waker *waker;
 
-    if (result == -EINTR && (request->state & ERRAND__IO_ASKED) != 0)
+    if (result == -EINTR && (errand__request_of(io)->state & ERRAND__IO_ASKED) != 0)
         result = -ECANCELED;
-    io->result = result;
-    unlink_from_job(&waker->job, io);
-    request->state = 0;
-    request->waker = NULL;
-    io->done = true;
-    loop->under_way--;
+    waker = give_back(loop, io, result);
     loop->moved = true;
     errand__loop_serve(loop, ((errand__roster *)waker->lease)->lease);
     errand__poller_again(&loop->poller, waker);

@@ -108,6 +108,23 @@ errand__wheel_next(const errand__wheel *wheel)
     return tick >= UINT64_MAX >> TICK_SHIFT ? UINT64_MAX : tick << TICK_SHIFT;
 }
 
+/* Many timers lie far apart: what the next ones need is fetched while this one is served. */
+static void
+fetch_next(const errand__link *head, const errand__link *link)
+{
+    const errand_waker *waker;
+
+    if (link->next == head)
+        return;
+    waker = errand__request_of(errand__request_io(link->next))->waker;
+    errand__prefetch_own(link->next->next);
+    if (waker == NULL)
+        return;
+    errand__prefetch_own(waker);
+    errand__prefetch_own((const char *)waker + ERRAND_LINE);
+    errand__prefetch_own((const char *)waker + 2 * ERRAND_LINE);
+}
+
 errand_io *
 errand__wheel_take(errand__wheel *wheel, uint64_t now_ns)
 {
@@ -123,6 +140,7 @@ errand__wheel_take(errand__wheel *wheel, uint64_t now_ns)
         if (level == 0) {
             errand_io *io = errand__request_io(first);
 
+            fetch_next(head, first);
             errand__wheel_remove(wheel, io);
             return io;
         }

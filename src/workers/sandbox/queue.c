@@ -257,8 +257,7 @@ errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     errand__cell *cell = errand__hand_cell(hand, lease);
 
     errand__hands_clock(hand->hands);
-    errand__ages_began(&place->ages, slot->record, slot->generation,
-                       hand->hands->cycles);
+    errand__ages_began(&place->ages, slot->record, slot->generation, hand->hands->cycles);
     if (!errand__claim(slot->record, slot->generation, cell))
         return false;
     errand__hands_away(hand->hands, &slot->job, lease->block, slot->record,

@@ -244,6 +244,51 @@ objects_without_memory_are_not_made(void **state)
     close(ends[1]);
 }
 
+static void
+without_a_reactor_what_must_wait_says_so(void **state)
+{
+    errand_endpoint at = net_endpoint("127.0.0.1:0");
+    net_rig rig = {.executor = NULL};
+    net_result result = {.started = false};
+    errand_spec spec, specs[3];
+    size_t count;
+
+    (void)state;
+    assert_int_equal(errand_manual_create(NULL, &rig.executor), ERRAND_OK);
+    assert_int_equal(errand_runtime_create(NULL, &rig.runtime), ERRAND_OK);
+    assert_int_equal(errand_attach(rig.runtime, rig.executor, 0, &rig.lease), ERRAND_OK);
+    assert_int_equal(errand_spec_listen(&spec, &at, NULL), ERRAND_OK);
+    net_start(&rig, &spec, &result);
+    assert_int_equal(errand_manual_step(rig.executor, 10, &count), ERRAND_OK);
+    net_await(&rig, &result);
+    assert_int_equal(result.outcome, ERRAND_COMPLETED);
+    errand_listener *listener = result.payload.data;
+    result.payload.data = NULL;
+    at = errand_listener_local(listener);
+    assert_int_equal(errand_spec_accept(&specs[0], listener), ERRAND_OK);
+    assert_int_equal(errand_spec_connect(&specs[1], &at, NULL), ERRAND_OK);
+    assert_int_equal(errand_spec_timer(&specs[2], 1), ERRAND_OK);
+    for (size_t i = 0; i < 3; i++) {
+        net_start(&rig, &specs[i], &result);
+        assert_int_equal(errand_manual_step(rig.executor, 10, &count), ERRAND_OK);
+        net_await(&rig, &result);
+        net_assert_failed(&result, ERRAND_OPERATION_UNSUPPORTED);
+    }
+    int peer = net_peer_connect(&at); /* what is there already needs no wait */
+    assert_int_equal(errand_spec_accept(&spec, listener), ERRAND_OK);
+    net_start(&rig, &spec, &result);
+    assert_int_equal(errand_manual_step(rig.executor, 10, &count), ERRAND_OK);
+    net_await(&rig, &result);
+    errand_stream *stream = net_take_stream(&result);
+    errand_stream_abandon(&stream);
+    errand_listener_abandon(&listener);
+    close(peer);
+    assert_int_equal(errand_runtime_shutdown(&rig.runtime, errand_deadline_in(5000000000),
+                                             ERRAND_SHUTDOWN_QUIET, NULL),
+                     ERRAND_OK);
+    errand_executor_abandon(&rig.executor);
+}
+
 /* ---- logs ------------------------------------------------------------------------------------- */
 
 static errand__bytes
@@ -291,6 +336,32 @@ expect_there_and_back(net_rig *rig, const errand_payload *payload)
     errand__bytes_fini(&bytes);
 }
 
+/* Of a replay nothing runs, so nobody could say when a place is free. */
+static void
+expect_never_busy(net_rig *rig, const errand_payload *payload)
+{
+    const errand_payload_codec *codec =
+        errand__digester_find(rig->runtime, payload->held_type)->codec;
+    errand__bytes bytes = encode(codec, payload->data, payload->size);
+    errand_payload back = {.data = NULL};
+    errand_spec specs[2];
+    errand_source *source;
+
+    assert_int_equal(codec->decode(bytes.data, bytes.size, &back), ERRAND_OK);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(errand_spec_receive(&specs[i], back.data, 1), ERRAND_OK);
+    for (size_t i = 0; i < 2; i++)
+        errand_spec_abandon(&specs[i]);
+    assert_int_equal(errand_source_receive(back.data, NULL, &source), ERRAND_OK);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(errand_source_next(source, &specs[i]), ERRAND_OK);
+    for (size_t i = 0; i < 2; i++)
+        errand_spec_abandon(&specs[i]);
+    errand_source_abandon(&source);
+    errand_payload_drop(&back);
+    errand__bytes_fini(&bytes);
+}
+
 static void
 payloads_go_through_their_codecs(void **state)
 {
@@ -333,6 +404,7 @@ payloads_go_through_their_codecs(void **state)
                           &(errand_payload){&errand_packet_type, &packet, sizeof packet});
     errand_payload object = {&errand_stream_type, stream, 8};
     expect_there_and_back(rig, &object);
+    expect_never_busy(rig, &object);
     net_clear(&result);
     errand_stream_abandon(&stream);
     close(peer);
@@ -347,6 +419,7 @@ main(void)
         WITH_NET(network_specs_refuse_what_is_wrong_or_has_no_memory),
         WITH_NET(other_specs_refuse_what_is_wrong_or_has_no_memory),
         WITH_NET(objects_without_memory_are_not_made),
+        cmocka_unit_test(without_a_reactor_what_must_wait_says_so),
         WITH_NET(payloads_go_through_their_codecs),
     };
     return test_group("operations/net/refusals", tests, NULL, NULL);

@@ -4,6 +4,7 @@
  * Method: limits, refused threads and allocations; a filter on the system call in a child. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/stat.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -210,6 +211,7 @@ child_without_io_uring(void)
     errand_reactor_config config = {.struct_size = sizeof config};
     errand_executor *executor;
     scene world;
+    struct statx found;
 
     if (!refuse_io_uring())
         return 77;
@@ -229,7 +231,7 @@ child_without_io_uring(void)
     if (rig_do(&world, (errand_io){.kind = ERRAND_IO_STAT,
                                    .fd = AT_FDCWD,
                                    .path = "/nowhere",
-                                   .out_stat = NULL}) >= 0)
+                                   .out_stat = &found}) >= 0)
         return 5;
     return 0;
 }

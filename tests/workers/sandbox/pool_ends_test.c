@@ -134,7 +134,7 @@ check_end(rig *self, int how, int status, errand_code code)
 }
 
 static void
-each_end_of_a_worker_has_its_code(void **state) /* S10, O29, C-L11, C-F6 */
+each_end_of_a_worker_has_its_code(void **state) /* S10, S11, O29, C-L11, C-F6 */
 {
     rig *self = *state;
 

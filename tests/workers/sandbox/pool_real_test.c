@@ -471,11 +471,29 @@ a_forked_host_has_nothing_to_do_with_it(void **state) /* S16 */
     assert_int_equal(run_plugin(self, "echo", "abc", 3)->size, 3);
 }
 
+/* A process namespace of its own is a layer that workers do not make. */
+static void
+a_layer_that_is_not_to_be_had_starts_nothing(void **state)
+{
+    rig *self = *state;
+    errand_executor *executor = NULL;
+    char text[256] = "";
+
+    self->policy.require_layers = ERRAND_LAYER_PID_NS;
+    self->config.policy = &self->policy;
+    self->config.worker_path = self->worker_path;
+    assert_int_equal(errand_sandbox_create(&self->config, &executor, text, sizeof text),
+                     ERRAND_EUNSUPPORTED);
+    assert_null(executor);
+    assert_true(text[0] != '\0');
+}
+
 int
 main(void)
 {
 #define WITH_REAL(test) cmocka_unit_test_setup_teardown(test, real_setup, real_teardown)
     static const struct CMUnitTest tests[] = {
+        WITH_REAL(a_layer_that_is_not_to_be_had_starts_nothing),
         WITH_REAL(results_of_all_sizes_come_from_a_process),
         WITH_REAL(a_result_above_out_bytes_is_the_jobs_own_failure),
         WITH_REAL(what_a_plugin_says_of_its_failure_is_told),
