@@ -20,6 +20,8 @@ static const struct {
     {"idle", bench_case_idle},
     {"inline", bench_case_inline},
     {"paced", bench_case_paced},
+    {"call", bench_case_call},
+    {"isolation", bench_case_isolation},
 #if BENCH_REACTOR
     {"reactor", bench_case_reactor},
 #endif

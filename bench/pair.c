@@ -79,10 +79,9 @@ reject(bench_row *row, const char *who, const bench_sample *sample)
 }
 
 static double
-value_of(const bench_pairing *pairing, const bench_sample *sample)
+value_of(const bench_pairing *pairing, const bench_sample *sample, uint32_t value)
 {
-    return pairing->of == NULL ? sample->values[pairing->value]
-                               : pairing->of(sample, pairing->value);
+    return pairing->of == NULL ? sample->values[value] : pairing->of(sample, value);
 }
 
 /* row_measure: the row's numbers from the pairs that count. */
@@ -102,8 +101,9 @@ row_measure(bench_row *row, const bench_pairing *pairing)
             reject(row, row->peer, b);
             continue;
         }
-        errand[n] = value_of(pairing, a);
-        peer[n] = value_of(pairing, b);
+        errand[n] = value_of(pairing, a, pairing->value);
+        peer[n] =
+            value_of(pairing, b, pairing->other ? pairing->peer_value : pairing->value);
         double more = pairing->from_one ? 1 : 0;
         ratio[n] = pairing->more_is_better ? (more + errand[n]) / (more + peer[n])
                                            : (more + peer[n]) / (more + errand[n]);

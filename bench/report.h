@@ -44,6 +44,8 @@ typedef struct bench_pairing {
     uint32_t errand_config, peer_config,
         peer; /* peer 0 = errand itself, in another config */
     uint32_t value;
+    bool other;          /* peer_value is another one: of the same sample, say */
+    uint32_t peer_value; /* else value counts for both */
     bool more_is_better;
     bool from_one; /* values may be 0: the ratio is of (1 + value) */
     double (*of)(const bench_sample *sample,
@@ -68,7 +70,8 @@ void bench_report_destroy(bench_report *report);
 typedef void bench_case_fn(const bench_options *options, bench_report *report);
 bench_case_fn bench_case_throughput, bench_case_round_trip, bench_case_fairness,
     bench_case_cancel, bench_case_memory, bench_case_allocations, bench_case_idle,
-    bench_case_inline, bench_case_paced, bench_case_reactor;
+    bench_case_inline, bench_case_paced, bench_case_reactor, bench_case_call,
+    bench_case_isolation;
 /* round trip's sample: median, 99th percentile and maximum in ns. */
 bench_sample_fn bench_round_trip_sample;
 double bench_percentile(uint64_t *sorted, uint64_t count, double part);

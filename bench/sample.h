@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-enum { BENCH_VALUES = 4, BENCH_SAMPLES_MAX = 64 };
+enum { BENCH_VALUES = 6, BENCH_SAMPLES_MAX = 64 };
 
 /* What is measured. */
 typedef struct bench_config {
@@ -17,6 +17,7 @@ typedef struct bench_config {
     uint32_t job_ns;
     uint32_t measure_ms; /* about so long */
     bool apart;          /* the host's thread on one processor, the others on the other */
+    uint32_t variant;    /* a case's own */
 } bench_config;
 
 typedef struct bench_sample {

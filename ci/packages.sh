@@ -5,7 +5,8 @@ packages_run="cmake ninja-build gcc libc6-dev pkgconf libxxhash-dev libffi-dev l
     liburing-dev libjemalloc-dev liblua5.4-dev"
 packages_bench="libuv1-dev libglib2.0-dev"
 packages_check="git g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 valgrind
-    libcmocka-dev lua5.4 python3 strace"
+    libcmocka-dev lua5.4 python3 strace
+    curl netcat-openbsd wrk"
 
 # Prints those of its arguments that are not installed.
 packages_missing() {

@@ -87,6 +87,7 @@ typedef struct errand_lua_options {
     int argc; /* more arguments for the function, as strings, after those */
     const char *const *argv;       /* on the stack: argv[0] .. argv[argc - 1] */
     const errand_choices *choices; /* who decides a seeded run; NULL = the seed */
+    uint32_t reactor; /* of sockets and the like: ERRAND_REACTOR_... (errand/io.h) */
 } errand_lua_options;
 #define ERRAND_LUA_OPTIONS_INIT                                                          \
     {                                                                                    \

@@ -11,14 +11,16 @@
  * lua_pcall and lua_resetthread, which contain them. */
 #include "host.h"
 #include <lauxlib.h>
+#include <signal.h>
 #include "errand/executor.h"
 #include "errand/operations.h"
 #include "errand/tree.h"
 
-#define ERRAND__LUA_TASK  "errand.task"
-#define ERRAND__LUA_ERROR "errand.error"
-#define ERRAND__LUA_RUN   "errand.run"
-#define ERRAND__LUA_JOB   "errand.job"
+#define ERRAND__LUA_TASK       "errand.task"
+#define ERRAND__LUA_ERROR      "errand.error"
+#define ERRAND__LUA_RUN        "errand.run"
+#define ERRAND__LUA_JOB        "errand.job"
+#define ERRAND__LUA_OPERATIONS (1U << 18) /* owed at once; beyond it verbs raise "full" */
 
 /* ---- tasks ------------------------------------------------------------------------------------ */
 typedef struct errand__lua_run errand__lua_run;
@@ -96,6 +98,10 @@ struct errand__lua_run {
     uint64_t watch_start, watch_visit, watch_over;
     errand_reason watch_reason;
     bool deadline_passed;
+    errand_executor *reactor; /* io.c: NULL until a verb needs it */
+    errand_lease *io_lease;
+    bool takes_signals; /* of the process, those that errand.signal blocked */
+    sigset_t signals;
 };
 
 /* ---- run.c ---------------------------------------------------------------------------------------- */
@@ -226,9 +232,9 @@ const char *errand__lua_work_text(lua_State *L, int index);
 const char *errand__lua_work_name(lua_State *L, int index, const char *operation,
                                   const char *what, const char *mend);
 
-/* ---- files.c, command.c: the verbs among them, up to one without a name ----------------------------------- */
+/* ---- files.c, command.c: the verbs among them; the jobs up to one without a name -------------------------- */
 extern const errand_lua_job errand__lua_files_jobs[];
-extern const errand_lua_job errand__lua_command_jobs[];
+void errand__lua_command_open(lua_State *L); /* adds it to the table on top */
 
 /* ---- tree.c: contexts, select, the stop ----------------------------------------------------------------- */
 extern const luaL_Reg errand__lua_tree_verbs[];

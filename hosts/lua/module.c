@@ -3,7 +3,7 @@
  *
  * Design notes.  Every verb looks for the run in progress itself, so the table is the same
  * inside and outside of errand.run, and a verb outside names errand.run. */
-#include "lua_host.h"
+#include "io.h"
 
 static void
 add_jobs(lua_State *L, const errand_lua_job *jobs)
@@ -37,7 +37,8 @@ luaopen_errand(lua_State *L)
     luaL_setfuncs(L, errand__lua_choice_verbs, 0);
     luaL_setfuncs(L, errand__lua_tree_verbs, 0);
     add_jobs(L, errand__lua_files_jobs);
-    add_jobs(L, errand__lua_command_jobs);
+    errand__lua_command_open(L);
+    errand__lua_io_open(L);
     errand__lua_ffi_open(L);
     lua_setfield(L, -2, "ffi");
     lua_pushstring(L, errand_version());

@@ -5,6 +5,7 @@
  * another order than meant.  A seed alone asks for a seeded order. */
 #include "lua_host.h"
 #include <string.h>
+#include "errand/io.h"
 
 static uint64_t
 seconds_of(lua_State *L, const char *name)
@@ -25,6 +26,18 @@ read_order(lua_State *L, errand_lua_options *options)
         options->order = ERRAND_ORDER_PACED;
     else if (order == NULL || strcmp(order, "arrival") != 0)
         luaL_error(L, "errand.run: order must be \"arrival\", \"inline\" or \"paced\"");
+}
+
+static void
+read_reactor(lua_State *L, errand_lua_options *options)
+{
+    const char *reactor = lua_tostring(L, -1);
+    if (reactor != NULL && strcmp(reactor, "io_uring") == 0)
+        options->reactor = ERRAND_REACTOR_URING;
+    else if (reactor != NULL && strcmp(reactor, "epoll") == 0)
+        options->reactor = ERRAND_REACTOR_EPOLL;
+    else
+        luaL_error(L, "errand.run: reactor must be \"io_uring\" or \"epoll\"");
 }
 
 /* What the table says and errand_lua_options has no field for. */
@@ -66,6 +79,8 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, run_word
         options->has_seed = true;
         if (!exact)
             luaL_error(L, "errand.run: seed must be an integer");
+    } else if (strcmp(name, "reactor") == 0) {
+        read_reactor(L, options);
     } else if (strcmp(name, "workers") == 0) {
         lua_Integer workers = lua_tointeger(L, -1);
         if (workers < 1 || workers > 1024)
@@ -85,7 +100,7 @@ read_field(lua_State *L, const char *name, errand_lua_options *options, run_word
         luaL_error(L,
                    "errand.run: no option is called '%s': use order, seed, workers, "
                    "deadline, grace, watchdog, catch, policy, tape, save_tape, record, "
-                   "record_payloads and replay",
+                   "record_payloads, replay and reactor",
                    name);
     }
 }

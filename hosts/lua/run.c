@@ -8,16 +8,15 @@
  * When the lua_State is closed in the middle (os.exit(true, true) in a task, or a host that left
  * by longjmp), the run's finaliser says that the drive was left and shuts down in QUIET mode: no
  * Lua code is entered again, and the drive below must not be returned to. */
-#include "lua_host.h"
+#include "io.h"
 #include "errand/ffi.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define OPERATIONS_MAX (1U << 18) /* owed at once; beyond it verbs raise "full" */
-#define GRACE_NS       1000000000U
-#define STOP_NS        1000000000U
+#define GRACE_NS 1000000000U
+#define STOP_NS  1000000000U
 
 static const char active_key;
 
@@ -119,6 +118,8 @@ run_latencies(errand__lua_run *run)
     } models[] = {
         {ERRAND_KIND_RESOLVE, 10000000},
         {ERRAND_KIND_COMMAND, 100000000},
+        {ERRAND_KIND_PROCESS_WAIT, 100000000},
+        {ERRAND_KIND_HTTP, 100000000},
     };
     errand_status status = ERRAND_OK;
     if (run->options.order == ERRAND_ORDER_ARRIVAL)
@@ -147,7 +148,8 @@ run_attach(errand__lua_run *run)
 {
     errand_status status = run_executor(run);
     if (status == ERRAND_OK)
-        status = errand_attach(run->runtime, run->executor, OPERATIONS_MAX, &run->lease);
+        status = errand_attach(run->runtime, run->executor, ERRAND__LUA_OPERATIONS,
+                               &run->lease);
     if (status == ERRAND_OK)
         status = errand_inbox_open(run->runtime, &run->inbox);
     if (status == ERRAND_OK)
@@ -169,7 +171,7 @@ run_begin(errand__lua_run *run)
 {
     errand_runtime_config config = {
         .struct_size = sizeof config,
-        .operations_max = OPERATIONS_MAX,
+        .operations_max = ERRAND__LUA_OPERATIONS,
         .order =
             run->options.held_replay != NULL ? ERRAND_ORDER_REPLAY : run->options.order,
         .held_replay = run->options.held_replay,
@@ -208,6 +210,8 @@ errand__lua_run_close(errand__lua_run *run, errand_shutdown_mode mode,
             status = errand_runtime_shutdown(&run->runtime, deadline, mode, out_report);
         run->runtime = NULL;
     }
+    run->io_lease = NULL;
+    errand__lua_io_fini(run);
     errand_executor_abandon(&run->executor);
 }
 

@@ -30,6 +30,7 @@ static const char text_all[] =
     "drawn and\n"
     "                    printed\n"
     "  --workers N       threads for the work, 1 .. 1024\n"
+    "  --reactor NAME    io_uring or epoll: what waits for sockets (default: the better)\n"
     "  --deadline S      end the run after so many seconds of its clock\n"
     "  --no-catch        end the run when the first task fails, awaited or not\n"
     "  --policy P        seeded: who runs next: shuffle (the default), fifo, pick, "

@@ -52,6 +52,18 @@ errand__options_seed(errand__options *options, const char *text)
 }
 
 bool
+errand__options_reactor(errand__options *options, const char *text)
+{
+    if (strcmp(text, "io_uring") == 0)
+        options->reactor = ERRAND_REACTOR_URING;
+    else if (strcmp(text, "epoll") == 0)
+        options->reactor = ERRAND_REACTOR_EPOLL;
+    else
+        errand__help_problem("--reactor %s: write io_uring or epoll", text);
+    return options->reactor != ERRAND_REACTOR_ANY;
+}
+
+bool
 errand__options_workers(errand__options *options, const char *text)
 {
     uint64_t number;

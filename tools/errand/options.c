@@ -11,6 +11,7 @@ enum {
     OPTION_ORDER = 256,
     OPTION_SEED,
     OPTION_WORKERS,
+    OPTION_REACTOR,
     OPTION_DEADLINE,
     OPTION_NO_CATCH,
     OPTION_TRACE,
@@ -33,6 +34,7 @@ static const struct option table[] = {
     {"order", required_argument, NULL, OPTION_ORDER},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"workers", required_argument, NULL, OPTION_WORKERS},
+    {"reactor", required_argument, NULL, OPTION_REACTOR},
     {"deadline", required_argument, NULL, OPTION_DEADLINE},
     {"no-catch", no_argument, NULL, OPTION_NO_CATCH},
     {"trace", required_argument, NULL, OPTION_TRACE},
@@ -148,6 +150,8 @@ take_option(option_state *state, int option)
         return errand__options_seed(options, optarg);
     case OPTION_WORKERS:
         return errand__options_workers(options, optarg);
+    case OPTION_REACTOR:
+        return errand__options_reactor(options, optarg);
     case OPTION_DEADLINE:
         return errand__options_seconds("deadline", optarg, &options->deadline_ns);
     case OPTION_NO_CATCH:

@@ -9,6 +9,7 @@
  * the progress bar, what a signal did, problems. */
 #include <stdio.h>
 #include "host.h"
+#include "errand/io.h"
 #include "errand/record.h"
 #include "errand/traps.h"
 
@@ -49,6 +50,7 @@ typedef struct errand__options {
     bool has_seed;
     uint64_t seed;
     uint32_t workers;     /* 0 = the host's default */
+    uint32_t reactor;     /* ERRAND_REACTOR_... */
     uint64_t deadline_ns; /* 0 = none */
     bool no_catch;        /* the first failure of a task ends the run */
     errand_traps_mode traps;
@@ -75,6 +77,7 @@ bool errand__options_number(const char *text, uint64_t max, uint64_t *out_number
 bool errand__options_seconds(const char *option, const char *text, uint64_t *out_ns);
 bool errand__options_order(errand__options *options, const char *text);
 bool errand__options_workers(errand__options *options, const char *text);
+bool errand__options_reactor(errand__options *options, const char *text);
 bool errand__options_seed(errand__options *options, const char *text);
 bool errand__options_traps(errand__options *options, const char *text);
 bool errand__options_policy(errand__options *options, const char *text);

@@ -161,7 +161,7 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
 typedef struct census {
     uint32_t live, starting, idle;
     uint32_t entries;          /* the most that a live one knows */
-    errand__sandbox_slot *old; /* an idle one that knows fewer */
+    errand__sandbox_slot *old; /* the idle one that knows the fewest */
 } census;
 
 /* Workers that live; under the lock, so that none is on its way from a list to a hand. */
@@ -181,7 +181,8 @@ count_locked(errand__sandbox *pool)
         found.idle += phase == ERRAND__SLOT_IDLE;
         if (slot->entry_count > found.entries)
             found.entries = slot->entry_count;
-        if (phase == ERRAND__SLOT_IDLE && slot->entry_count < pool->entry_count)
+        if (phase == ERRAND__SLOT_IDLE &&
+            (found.old == NULL || slot->entry_count < found.old->entry_count))
             found.old = slot;
     }
     return found;
@@ -230,12 +231,15 @@ decide(errand__sandbox *pool, bool *out_stuck, uint32_t *out_known)
         starts = queued - found.starting;
     if (starts > pool->workers_max - found.live)
         starts = pool->workers_max - found.live;
-    if (queued != 0 && entries > found.entries && starts == 0 && found.old != NULL) {
+    if (found.starting == 0 && starts == 0 && found.old != NULL &&
+        found.old->entry_count < entries) {
         errand__list_unlink(&found.old->idle);
         found.old->intent = ERRAND__INTENT_RECYCLE;
         errand__slot_move(found.old, ERRAND__SLOT_DYING);
         pool->tick = true;
     }
+    pool->full = found.live == pool->workers_max;
+    pool->full_entries = found.entries;
     errand__lock_release(&pool->lock);
     errand__spares_free(free_later);
     *out_stuck = queued != 0 && (found.live == 0 || entries > found.entries);

@@ -5,7 +5,6 @@
  *   its worker killed, so that nothing of the lease runs afterwards.
  * - The last reference may be given up by one of the pool's own threads, when it settles the last
  *   job of a lease that is gone; then nobody waits for the monitor, which frees the pool itself. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -286,6 +285,7 @@ take_config(errand__sandbox *pool, const errand_sandbox_config *config)
 {
     unsigned processors = errand__cpus_allowed();
 
+    pool->processors = processors;
     pool->workers_min = config->workers_min != 0 ? config->workers_min : 1;
     pool->workers_max = config->workers_max;
     if (pool->workers_max == 0)
@@ -446,34 +446,6 @@ errand__sandbox_make(const errand_sandbox_config *config, errand__launcher *laun
     return ERRAND_OK;
 }
 
-/* errand-worker beside this library: in libexec next to its folder, or where it is installed. */
-static void
-find_worker(char *out, size_t size)
-{
-    Dl_info info;
-    char *slash;
-
-    out[0] = '\0';
-    if (dladdr((void *)(uintptr_t)&find_worker, &info) == 0 || info.dli_fname == NULL ||
-        strlen(info.dli_fname) + 32 > size)
-        return;
-    errand__text_format(out, size, "%s", info.dli_fname);
-    slash = strrchr(out, '/');
-    if (slash != NULL)
-        slash[1] = '\0';
-    else
-        out[0] = '\0';
-    for (int up = 0; up < 3; up++) { /* lib/ or lib/triplet/, and the program's folder */
-        size_t length = strlen(out);
-
-        errand__text_format(out + length, size - length, "%s", "libexec/errand-worker");
-        if (access(out, X_OK) == 0)
-            return;
-        errand__text_format(out + length, size - length, "%s", "../");
-    }
-    errand__text_format(out, size, "%s", ERRAND_WORKER_PATH);
-}
-
 errand_status
 errand_sandbox_create(const errand_sandbox_config *config, errand_executor **out_executor,
                       char *out_text, size_t size)
@@ -496,7 +468,7 @@ errand_sandbox_create(const errand_sandbox_config *config, errand_executor **out
     if (config->worker_path != NULL)
         errand__text_format(path, sizeof path, "%s", config->worker_path);
     else
-        find_worker(path, sizeof path);
+        errand__worker_find(path, sizeof path);
     if (!errand__launcher_make(path, &launcher))
         return ERRAND_ENOMEM;
     return errand__sandbox_make(config, &launcher, out_executor, out_text, size);

@@ -53,6 +53,8 @@ typedef struct errand__launcher {
 } errand__launcher;
 /* The real one: path is copied.  False: no memory. */
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
+/* Where errand-worker is, if nobody says: beside this code, or where it was to be installed. */
+void errand__worker_find(char *out, size_t size);
 
 /* ---- slots -------------------------------------------------------------------------------- */
 typedef struct errand__sandbox errand__sandbox;
@@ -76,6 +78,12 @@ typedef enum errand__slot_intent { /* why the host ends a worker; the first reas
                                    ERRAND__INTENT_CLOSE = 6,
                                    ERRAND__INTENT_START = 7 /* not ready in time */
 } errand__slot_intent;
+
+typedef enum errand__lookout { /* of the watcher, while jobs are queued */
+                              ERRAND__LOOKOUT_NONE = 0,
+                              ERRAND__LOOKOUT_NAPS = 1, /* the owners are quick enough */
+                              ERRAND__LOOKOUT_ALL = 2   /* it sleeps on all answers */
+} errand__lookout;
 
 typedef struct errand__sandbox_slot {
     /* Immutable after create. */
@@ -122,9 +130,9 @@ typedef struct errand__sandbox_slot {
     /* The job in hand. */
     errand__record *record;
     uint32_t generation, job_slot; /* of the record */
-    uint64_t began_ns;
+    uint64_t began_ns, began_cycles;
     errand_job job;
-    size_t asked;         /* bytes of its request */
+    size_t asked;         /* bytes of the request area that are not 0 */
     unsigned char *bytes; /* what was copied out of its reach */
     size_t room, used, dirty;
     bool settled; /* its job is over; the slot is still to be released */
@@ -136,6 +144,8 @@ typedef struct errand__sandbox_slot {
     uint64_t started_ns;
     int lifeline; /* the writing end: the worker ends with it; -1 = none */
     bool died, killed;
+    /* Watcher's: the upper half of an answer that its owner had not taken at the last nap. */
+    unsigned noticed;
 } errand__sandbox_slot;
 
 /* ---- jobs and places ----------------------------------------------------------------------- */
@@ -212,7 +222,7 @@ struct errand__sandbox {
     int path_fds[ERRAND__WIRE_PATHS];
     uint32_t path_count; /* that are open */
     errand__launcher launcher;
-    uint32_t workers_min, workers_max, crash_limit;
+    uint32_t workers_min, workers_max, crash_limit, processors;
     uint64_t crash_window_ns, breaker_ns;
     size_t body_size, reply_size, response_size; /* of parts of the files */
     size_t request_room, response_room;          /* addresses of one slot */
@@ -237,6 +247,11 @@ struct errand__sandbox {
      * Writers: who wants one (0 to 1), the monitor.  Readers: anybody.
      * Order: seq_cst.  Pairs: sandbox-bell.  Why: as bell. */
     atomic_uint watching;
+    /* lookout: how the watcher minds the queue: errand__lookout.
+     * Writers: watcher.  Readers: who queues or starts a job.  Order: seq_cst, with waiting and
+     * phase.  Pairs: sandbox-bell.  Why: of a job that is queued and a watcher that stops looking
+     * one sees the other. */
+    atomic_uint lookout;
     /* waiting: how many jobs are queued.  Writers: under the lock.  Readers: anybody.
      * Order: seq_cst.  Pairs: sandbox-bell.  Why: as bell. */
     atomic_uint waiting;
@@ -248,6 +263,13 @@ struct errand__sandbox {
     errand_entry entries[ERRAND__WIRE_ENTRIES];
     errand__sandbox_entry entry_blocks[ERRAND__WIRE_ENTRIES];
     uint32_t entry_count;
+    /* As the monitor last counted: no more workers can be started; the entries that one knows. */
+    bool full;
+    uint32_t full_entries;
+    uint32_t busy;    /* jobs that are assigned */
+    uint32_t done;    /* jobs that were, ever */
+    uint64_t service; /* cycles from asking to release, lately */
+    bool stalled;     /* the watcher saw none of them end for a nap */
     errand_sandbox_snapshot counts;
     errand_status start_status; /* of the last start that failed */
     /* Monitor's. */
@@ -288,6 +310,17 @@ errand__slot_move(errand__sandbox_slot *slot, errand__slot_phase phase)
     atomic_store_explicit(&slot->phase, phase,
                           memory_order_release); /* Pairs: slot-phase */
 }
+/* Do its workers need every processor, so that a spin would be in their way? */
+static inline bool
+errand__place_crowded(const errand__sandbox_place *place)
+{
+    unsigned busy = 0;
+
+    for (int i = 0; i < ERRAND__SANDBOX_WORDS; i++)
+        busy += (unsigned)__builtin_popcountll(
+            atomic_load_explicit(&place->busy[i], memory_order_relaxed));
+    return busy >= place->pool->processors;
+}
 /* BUSY to HELD: true, and the caller has it.  put_back: HELD to BUSY. */
 bool errand__slot_take(errand__sandbox_slot *slot);
 void errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *hand);
@@ -326,7 +359,7 @@ void errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *ha
                       const unsigned char *bytes);
 /* Rings for the next command. */
 void errand__slot_ring(errand__sandbox_slot *slot, uint32_t command);
-/* What one job left in the files is gone. */
+/* What one job was answered is gone from the file; what it was asked the next request covers. */
 void errand__slot_scrub(errand__sandbox_slot *slot);
 /* Its job is settled: the slot goes back (IDLE), or (intent) to the monitor (DYING). */
 void errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent);
@@ -338,6 +371,8 @@ void errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *han
  * has ended meanwhile, and the slot is still in hand. */
 bool errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
                        const unsigned char *bytes);
+bool errand__sandbox_enough_locked(const errand__sandbox *pool);
+void errand__sandbox_served_locked(errand__sandbox *pool, uint64_t cycles);
 void errand__job_assign_locked(errand__sandbox_slot *slot, errand__sandbox_place *place,
                                errand__sandbox_job *job);
 /* An idle worker that knows the entry, out of the list and in the caller's hand; NULL = none.  One
@@ -425,6 +460,8 @@ void errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now);
 
 /* watcher.c */
 void errand__watcher_wake(errand__sandbox *pool);
+/* A job was queued: wakes it if it minds no queue. */
+void errand__watcher_mind(errand__sandbox *pool);
 /* All by the monitor.  tend: the monitor looks itself, where no thread could be made. */
 void errand__watcher_start(errand__sandbox *pool);
 void errand__watcher_stop(errand__sandbox *pool);

@@ -82,6 +82,8 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
     request->return_size = pool->reply_size;
     request->response_offset = whole_pages(sizeof *slot->response);
     request->response_size = pool->response_size;
+    request->input_offset = request->input_size = 0;
+    request->out_max = pool->policy.values.out_bytes; /* the same for all jobs */
     slot->body = (unsigned char *)request + request->body_offset;
     slot->reply = (unsigned char *)request + request->return_offset;
     slot->response_bytes = (unsigned char *)slot->response + request->response_offset;
@@ -136,7 +138,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     slot->sequence = slot->previous = slot->call_sequence = 0;
     slot->jobs = slot->layers = slot->landlock_abi = 0;
     slot->intent = slot->kill_intent = ERRAND__INTENT_NONE;
-    slot->dirty = slot->used = 0;
+    slot->asked = slot->dirty = slot->used = 0;
     slot->pid = -1;
     slot->fd = -1;
     slot->died = slot->killed = slot->settled = false;
@@ -197,11 +199,13 @@ errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *ha
     const errand__sandbox_place *place = slot->lease->impl;
     unsigned watched = atomic_load_explicit(&place->watched, memory_order_seq_cst) |
                        atomic_load_explicit(&slot->foreign, memory_order_relaxed);
+    const unsigned all = ERRAND__LOOKOUT_ALL;
 
     atomic_store_explicit(&slot->phase, ERRAND__SLOT_BUSY,
                           memory_order_seq_cst); /* Pairs: slot-phase */
     if (hand->cell != ERRAND__CELL_WATCHER &&
-        (watched != 0 || atomic_load_explicit(&pool->waiting, memory_order_seq_cst) != 0))
+        (watched != 0 ||
+         atomic_load_explicit(&pool->lookout, memory_order_seq_cst) == all))
         errand__watcher_wake(pool); /* Pairs: sandbox-bell */
 }
 
@@ -241,17 +245,20 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
         memcpy(slot->body, bytes, job->size);
     else if (job->size != 0)
         slot->record->job->held_portable->write_request(slot->record->state, slot->body);
+    if (slot->asked > job->size) /* of the job before; it was left for this one to overwrite */
+        memset(slot->body + job->size, 0, slot->asked - job->size);
     slot->asked = job->size;
     slot->used = 0;
     slot->settled = false;
     slot->began_ns = hand->hands->base_ns;
+    slot->began_cycles = hand->hands->base_cycles;
     request->entry = job->entry;
     request->body_used = job->size;
-    request->input_offset = request->input_size = 0;
-    request->out_max = pool->policy.values.out_bytes;
     atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
     atomic_store_explicit(&request->host_cpu,
-                          hand->only != NULL ? errand__cpu_current() + 1 : 0,
+                          hand->only != NULL && !errand__place_crowded(place)
+                              ? errand__cpu_current() + 1
+                              : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&slot->asks, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->foreign, hand->only == NULL, memory_order_relaxed);
@@ -270,7 +277,6 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
 void
 errand__slot_scrub(errand__sandbox_slot *slot)
 {
-    memset(slot->body, 0, slot->asked);
     memset(slot->response_bytes, 0, slot->dirty);
     slot->dirty = 0;
 }
@@ -297,6 +303,7 @@ errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent)
     slot->record = NULL;
     atomic_store_explicit(&slot->deadline_ns, UINT64_MAX, memory_order_relaxed);
     errand__lock_acquire(&pool->lock);
+    errand__sandbox_served_locked(pool, errand__cycles() - slot->began_cycles);
     job = &place->jobs[slot->job_slot];
     if (job->slot == slot->index + 1 && job->generation == slot->generation)
         job->slot = 0; /* else its record carries another operation by now */

@@ -78,6 +78,7 @@ wait_for_worker(errand__sandbox_place *place, errand__sandbox_job *job,
 {
     errand__sandbox *pool = place->pool;
     size_t room;
+    bool idle, starts;
     unsigned char *bytes = errand__bytes_take(place, job->size, &room);
 
     if (bytes == NULL) {
@@ -92,12 +93,16 @@ wait_for_worker(errand__sandbox_place *place, errand__sandbox_job *job,
     job->room = room;
     job->rank = (uint8_t)errand__job_rank(record->priority);
     errand__job_enqueue_locked(place, job);
+    idle = !errand__list_empty(&pool->idle); /* one may be free by now */
+    starts = !pool->full || job->entry >= pool->full_entries;
     errand__lock_release(&pool->lock);
-    errand__sandbox_pump(pool, &place->hand); /* one may be free by now */
+    if (idle)
+        errand__sandbox_pump(pool, &place->hand);
     if (atomic_load_explicit(&pool->waiting, memory_order_seq_cst) == 0)
         return;
-    errand__sandbox_monitor_kick(pool);
-    errand__watcher_wake(pool);
+    if (starts)
+        errand__sandbox_monitor_kick(pool);
+    errand__watcher_mind(pool);
 }
 
 void
@@ -123,7 +128,7 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     job->entry = job->ready_entry;
     job->size = job->ready_size;
     job->deadline_ns = deadline;
-    if (place->queued == 0)
+    if (place->queued == 0 && !errand__sandbox_enough_locked(pool))
         slot = errand__idle_take_locked(pool, job->entry);
     if (slot != NULL)
         errand__job_assign_locked(slot, place, job);
@@ -132,7 +137,6 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     if (slot == NULL) {
         wait_for_worker(place, job, record, generation);
     } else if (!errand__job_begin(slot, &place->hand, NULL)) {
-        slot->asked = 0;
         errand__slot_release(slot, ERRAND__INTENT_NONE);
     }
 }

@@ -77,8 +77,10 @@ typedef struct errand__wire_request {
     uint64_t body_used;   /* CALL: bytes of the request, from body_offset */
     uint64_t return_used; /* RETURN: bytes of the answer, from return_offset */
     uint64_t input_offset,
-        input_size;   /* CALL: a borrowed region of the request file; 0 = none */
-    uint64_t out_max; /* CALL: bytes that all pieces together may have */
+        input_size; /* CALL: a borrowed region of the request file; 0 = none */
+    /* CALL: bytes that all pieces together may have.  Alone on a line that both sides keep, as it is
+     * written once. */
+    _Alignas(64) uint64_t out_max;
 } errand__wire_request;
 enum { /* command */
        ERRAND__WIRE_CALL = 1,

@@ -141,6 +141,14 @@ a_state_closed_inside_a_task_leaks_nothing_and_enters_no_lua_code(void **unused)
         "errand.sleep(0.001) close_and_leave()",
         "for i = 1, 50 do errand.spawn(errand.hash_file, '/etc/passwd') end\n"
         "errand.yield() close_and_leave()",
+        /* What waits on the reactor, what is kept, and what has not begun. */
+        "local l = errand.listen('127.0.0.1:0')\n"
+        "errand.spawn(l.accept, l) errand.yield() close_and_leave()",
+        "errand.process({'sleep', '1000'}) local s = errand.signal('USR1')\n"
+        "local u = errand.udp('127.0.0.1:0') errand.spawn(errand.yield) "
+        "close_and_leave()",
+        "errand.spawn(pcall, errand.http.get, 'http://127.0.0.1:1/')\n"
+        "errand.spawn(errand.connect, 'localhost:1') errand.yield() close_and_leave()",
         "errand.spawn(function() error('unheard') end) errand.sleep(0.001) "
         "close_and_leave()",
         "errand.shield(function() errand.yield() close_and_leave() end)",
@@ -187,51 +195,86 @@ static const char *const whole_life =
     "pcall(errand.timeout, 0.001, errand.sleep, 5)\n"
     "errand.shield(function() errand.write_file('/dev/null/none', 'x') end)\n";
 
+/* Ends in an error, as the other does. */
+static const char *const talk =
+    "local l <close> = errand.listen('127.0.0.1:0')\n"
+    "local t = errand.spawn(l.accept, l)\n"
+    "local a = errand.connect(l:address(), {receive_timeout = 60})\n"
+    "local b <close> = errand.await(t)\n"
+    "a:send('line\\n', 'kept') a:close()\n"
+    "b:recv_line() b:recv(4) b:recv_some()\n"
+    "local u <close> = errand.udp('127.0.0.1:0')\n"
+    "u:send('x', u:address()) u:recv()\n"
+    "local p <close> = errand.process{'sh', '-c', 'echo x', env = {PATH = "
+    "'/bin:/usr/bin'}}\n"
+    "for text in p do end p:wait()\n"
+    "error('over')\n";
+
+typedef struct life {
+    const char *script;
+    errand_order order;
+    errand_lua_result result;
+} life;
+
 static int
-run_whole_life(lua_State *L)
+run_life(lua_State *L)
 {
-    errand_lua_result *result = lua_touserdata(L, 1);
+    life *own = lua_touserdata(L, 1);
     errand_lua_options options = ERRAND_LUA_OPTIONS_INIT;
-    options.order = ERRAND_ORDER_INLINE;
+    options.order = own->order;
     options.has_seed = true;
     options.seed = 3;
-    if (luaL_loadstring(L, whole_life) != LUA_OK)
+    if (luaL_loadstring(L, own->script) != LUA_OK)
         return lua_error(L);
-    errand_lua_run(L, 0, &options, result);
+    errand_lua_run(L, 0, &options, &own->result);
     return 0;
 }
 
 static void
-lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing(void **unused)
+live_with_less(const char *script, errand_order order, const char *last)
 {
-    (void)unused;
     memory own = {0};
     int64_t before = errand_testing_live_bytes();
     bool complete = false;
     uint64_t n = 1;
     for (; !complete && n < 5000; n++) {
-        errand_lua_result result;
-        memset(&result, 0, sizeof result);
+        life one = {.script = script, .order = order};
         memset(&own, 0, sizeof own);
         lua_State *L = state_open(&own);
         lua_gc(L, LUA_GCSTOP);
         own.fail_at = own.asked + n;
-        lua_pushcfunction(L, run_whole_life);
-        lua_pushlightuserdata(L, &result);
+        lua_pushcfunction(L, run_life);
+        lua_pushlightuserdata(L, &one);
         int status = lua_pcall(L, 1, 0, 0);
         complete = status == LUA_OK && own.asked < own.fail_at;
-        if (complete) /* its last call fails for good: /dev/null is no directory */
-            assert_int_equal(result.kind, ERRAND_LUA_SCRIPT_ERROR);
-        if (status == LUA_OK && result.kind == ERRAND_LUA_OK)
+        if (complete) { /* its last call fails for good */
+            assert_int_equal(one.result.kind, ERRAND_LUA_SCRIPT_ERROR);
+            assert_non_null(strstr(one.result.message, last));
+        }
+        if (status == LUA_OK && one.result.kind == ERRAND_LUA_OK)
             fail_msg("the script cannot end well");
         own.fail_at = 0;
-        errand_lua_result_fini(&result);
+        errand_lua_result_fini(&one.result);
         lua_close(L);
         assert_int_equal(own.live, 0);
     }
     assert_all_given_back(before);
     assert_true(complete);
     assert_true(n > 100);
+}
+
+static void
+lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing(void **unused)
+{
+    (void)unused;
+    live_with_less(whole_life, ERRAND_ORDER_INLINE, "/dev/null/none");
+}
+
+static void
+lua_memory_that_ends_while_peers_talk_ends_the_run_and_leaks_nothing(void **unused)
+{
+    (void)unused;
+    live_with_less(talk, ERRAND_ORDER_ARRIVAL, "over");
 }
 
 int
@@ -243,6 +286,8 @@ main(void)
         cmocka_unit_test(a_state_closed_while_a_body_runs_waits_for_it_and_leaks_nothing),
         cmocka_unit_test(
             lua_memory_that_ends_at_any_point_ends_the_run_and_leaks_nothing),
+        cmocka_unit_test(
+            lua_memory_that_ends_while_peers_talk_ends_the_run_and_leaks_nothing),
     };
     return test_group("hosts/lua/close", tests, NULL, NULL);
 }

@@ -215,7 +215,7 @@ an_answer_without_a_wake_is_found_within_a_bound(void **state) /* S6, 45, 79 */
 
     rig_begin(self);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(rig_run(self, SIM_NO_WAKE, 0)->outcome, ERRAND_COMPLETED);
+        assert_int_equal(rig_run(self, SIM_NO_WAKE, 5000)->outcome, ERRAND_COMPLETED);
     for (uint64_t i = 0; i < 5; i++) {
         assert_int_equal(rig_run(self, SIM_DONE_DIE_QUIET, 0)->outcome, ERRAND_COMPLETED);
         rig_await_started(self, i + 2);

@@ -331,6 +331,7 @@ serve_one(sim_worker *self)
         wait_first(self, &head);
         break;
     case SIM_NO_WAKE:
+        nap(head.number);
         put_quietly(self, self->request->sequence, ERRAND__WIRE_DONE, 0);
         break;
     case SIM_PEEK:

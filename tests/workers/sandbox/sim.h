@@ -15,7 +15,7 @@ typedef enum sim_act {
     SIM_DONE_DIE,       /* answers, wakes, ends by SIGSEGV */
     SIM_DONE_DIE_QUIET, /* answers, ends without a wake */
     SIM_PIECE_DIE,      /* hands over one piece, ends at the next command */
-    SIM_NO_WAKE,        /* answers without a wake */
+    SIM_NO_WAKE,        /* answers without a wake, after number us */
     SIM_LENGTH,         /* DONE with that length, as 32 bits */
     SIM_STATUS,         /* that status */
     SIM_SEQUENCE,       /* DONE with the sequence plus number */

@@ -85,6 +85,7 @@ fill_lua_options(run_state *state)
                              ? options->held_choices
                              : errand__tape_file_choices(&state->tape, state->lua.seed);
     state->lua.workers = options->workers;
+    state->lua.reactor = options->reactor;
     state->lua.deadline_ns = options->deadline_ns;
     state->lua.propagate = options->no_catch;
     state->lua.held_stop = errand__signals_install();

@@ -1,0 +1,198 @@
+-- SPDX-License-Identifier: MIT
+-- file_server: the files of a folder, over HTTP 1.1.
+--
+--     errand run -q examples/file_server.lua -- --root FOLDER [--port 8000] [--host 127.0.0.1]
+--                                             [--patience 10]
+--
+-- GET and HEAD; connections stay open for further requests.  Nothing outside of the folder is
+-- served: no "..", no symbolic links.  A client has --patience seconds for each request's
+-- head, and for each piece that it is sent.  Port 0 is a free one.
+local errand = require "errand"
+
+local settings = { root = "", port = "8000", host = "127.0.0.1", patience = "10" }
+local words = { ... }
+for i = 1, #words, 2 do
+    local name = words[i]:match("^%-%-(%w+)$")
+    if not settings[name] or not words[i + 1] then settings.root = "" break end
+    settings[name] = words[i + 1]
+end
+if settings.root == "" then
+    io.stderr:write("usage: file_server.lua --root FOLDER [--port N] [--host ADDRESS] ",
+                    "[--patience SECONDS]\n")
+    os.exit(2)
+end
+local patience = tonumber(settings.patience)
+
+local HEAD_MAX, FILE_MAX = 16384, 1 << 30
+local reasons = {
+    [200] = "OK", [301] = "Moved Permanently", [400] = "Bad Request", [404] = "Not Found",
+    [405] = "Method Not Allowed", [413] = "Content Too Large", [505] = "Version Not Supported",
+}
+local types = {
+    html = "text/html; charset=utf-8", txt = "text/plain; charset=utf-8", css = "text/css",
+    js = "text/javascript", json = "application/json", png = "image/png", jpg = "image/jpeg",
+    svg = "image/svg+xml", md = "text/plain; charset=utf-8",
+}
+
+-- ---- what is asked for ---------------------------------------------------------------------
+
+-- The request line and the fields; nil at the end of the connection.
+local function read_head(client)
+    local line = client:recv_line(HEAD_MAX)
+    if not line then return end
+    local head, room = { fields = {} }, HEAD_MAX - #line
+    head.method, head.target, head.version = line:match("^(%u+) (%S+) HTTP/(%d%.%d)$")
+    while true do
+        line = client:recv_line(HEAD_MAX)
+        if not line then return end
+        if line == "" then return head end
+        room = room - #line - 2
+        if room < 0 then error({ code = "too_large" }, 0) end
+        local name, value = line:match("^([%w!#$%%&'*+.^_`|~-]+):%s*(.-)%s*$")
+        if not name then head.method = nil
+        else head.fields[name:lower()] = value:lower() end
+    end
+end
+
+-- "/a%20b?x" to "a b"; nil for what is no path below the root.
+local function path_of(target)
+    local path = target:match("^(/[^?#]*)")
+    if not path or path:find("%%%X") or path:find("%%.?$") then return end
+    path = path:gsub("%%(%x%x)", function(hex) return string.char(tonumber(hex, 16)) end)
+    if path:find("\0", 1, true) then return end
+    local parts = {}
+    for part in path:gmatch("[^/]+") do
+        if part == ".." then return end
+        if part ~= "." then parts[#parts + 1] = part end
+    end
+    return parts, path:sub(-1) == "/"
+end
+
+-- Goes down part by part, so that no link leads out.
+local function find(parts)
+    local path, found = settings.root, { kind = "directory" }
+    for _, part in ipairs(parts) do
+        path = path .. "/" .. part
+        found = errand.stat(path, false)
+        if found.kind ~= "directory" and found.kind ~= "regular" then
+            error({ code = "not_found" }, 0)
+        end
+    end
+    return path, found
+end
+
+-- ---- what is answered ----------------------------------------------------------------------
+
+local function answer(client, head, status, body, fields)
+    fields = fields or {}
+    local lines = {
+        ("HTTP/1.1 %d %s"):format(status, reasons[status]),
+        "Server: errand",
+        "Date: " .. os.date("!%a, %d %b %Y %H:%M:%S GMT"),
+        "Content-Length: " .. #body,
+        "Content-Type: " .. (fields.type or "text/plain; charset=utf-8"),
+    }
+    if fields.location then lines[#lines + 1] = "Location: " .. fields.location end
+    if status == 405 then lines[#lines + 1] = "Allow: GET, HEAD" end
+    if not head.stays then lines[#lines + 1] = "Connection: close" end
+    local text = table.concat(lines, "\r\n") .. "\r\n\r\n"
+    if head.method == "HEAD" then client:send(text) return end
+    client:send(text)
+    for at = 1, #body, 1 << 20 do -- so that patience counts for each piece
+        client:send(body:sub(at, at + (1 << 20) - 1))
+    end
+end
+
+local function html(text)
+    return (text:gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;",
+                                   ['"'] = "&quot;" }))
+end
+
+local function encoded(name)
+    return (name:gsub("[^%w%-._~]", function(c) return ("%%%02X"):format(c:byte()) end))
+end
+
+local function listing(path)
+    local lines = { "<!DOCTYPE html>", "<title>files</title>", "<ul>" }
+    for _, entry in ipairs(errand.list_dir(path)) do
+        local mark = entry.kind == "directory" and "/" or ""
+        if entry.kind == "directory" or entry.kind == "regular" then
+            lines[#lines + 1] = ('<li><a href="%s%s">%s%s</a>'):format(
+                encoded(entry.name), mark, html(entry.name), mark)
+        end
+    end
+    return table.concat(lines, "\n") .. "\n</ul>\n"
+end
+
+local function serve_path(client, head, parts, is_folder)
+    local path, found = find(parts)
+    if found.kind == "directory" and not is_folder then
+        for i, part in ipairs(parts) do parts[i] = encoded(part) end
+        return answer(client, head, 301, "", { location = "/" .. table.concat(parts, "/") .. "/" })
+    elseif found.kind == "directory" then
+        local good, index = pcall(errand.read_file, path .. "/index.html", FILE_MAX)
+        return answer(client, head, 200, good and index or listing(path), { type = types.html })
+    elseif is_folder then
+        error({ code = "not_found" }, 0)
+    end
+    local kind = types[(path:match("%.(%w+)$") or ""):lower()] or "application/octet-stream"
+    answer(client, head, 200, errand.read_file(path, FILE_MAX), { type = kind })
+end
+
+local statuses = { not_found = 404, permission = 404, not_directory = 404, is_directory = 404,
+                   not_regular = 404, inval = 400, too_large = 413 }
+
+-- One request; false = no further one on this connection.
+local function serve_one(client)
+    local head = errand.timeout(patience, read_head, client)
+    if not head then return false end
+    local fields = head.fields
+    if not head.method then
+        answer(client, head, 400, "this is no request\n")
+        return false
+    elseif head.version ~= "1.1" and head.version ~= "1.0" then
+        answer(client, head, 505, "HTTP 1.1 is spoken here\n")
+        return false
+    end
+    -- A body is not read, so nothing can follow it.
+    local has_body = fields["transfer-encoding"] or (fields["content-length"] or "0") ~= "0"
+    head.stays = not has_body and fields.connection ~= "close" and
+        (head.version == "1.1" or fields.connection == "keep-alive")
+    if head.method ~= "GET" and head.method ~= "HEAD" then
+        answer(client, head, 405, "GET and HEAD\n")
+        return head.stays
+    end
+    local parts, is_folder = path_of(head.target)
+    if not parts then
+        answer(client, head, 400, "this is no path here\n")
+        return head.stays
+    end
+    local good, problem = pcall(serve_path, client, head, parts, is_folder)
+    if good then return head.stays end
+    local status = type(problem) == "table" and statuses[problem.code]
+    if not status then error(problem, 0) end
+    answer(client, head, status, reasons[status]:lower() .. "\n")
+    return head.stays
+end
+
+local function serve(stream)
+    local client <close> = stream
+    client:set { send_timeout = patience }
+    while serve_one(client) do end
+    client:shutdown("send")
+end
+
+local signals = errand.signal("INT", "TERM")
+local listener <close> = errand.listen(settings.host .. ":" .. settings.port)
+print("serving " .. settings.root .. " at http://" .. listener:address() .. "/")
+io.stdout:flush()
+local function accept_all()
+    while true do
+        local good, stream = pcall(listener.accept, listener)
+        if good then errand.spawn(pcall, serve, stream)
+        elseif stream.code == "limit" or stream.code == "full" then errand.sleep(0.1)
+        else error(stream, 0) end
+    end
+end
+local stop = errand.spawn(signals.next, signals)
+print("ended by SIG" .. errand.race(stop, errand.spawn(accept_all)))

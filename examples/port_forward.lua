@@ -1,0 +1,47 @@
+-- SPDX-License-Identifier: MIT
+-- port_forward: connections to one address go on to another.
+--
+--     errand run -q examples/port_forward.lua -- --listen 127.0.0.1:8080 --to example.org:80
+--
+-- Addresses are "host:port", "[::1]:80" or "unix:/path", on both sides.  SIGINT or SIGTERM ends
+-- it.  Each direction ends for itself, as the two ends wish.
+local errand = require "errand"
+
+local settings = { listen = "", to = "" }
+local words = { ... }
+for i = 1, #words, 2 do
+    local name = words[i]:match("^%-%-(%w+)$")
+    settings[name or ""] = settings[name] and words[i + 1]
+end
+if settings.listen == "" or settings.to == "" or not (settings.listen and settings.to) then
+    io.stderr:write("usage: port_forward.lua --listen ADDRESS --to ADDRESS\n")
+    os.exit(2)
+end
+
+-- What one end sends, the other gets, up to the end of it.
+local function copy(from, to)
+    for bytes in from do to:send(bytes) end
+    to:shutdown("send")
+end
+
+local function forward(accepted)
+    local near <close> = accepted
+    local far <close> = errand.connect(settings.to, { timeout = 10 })
+    errand.gather(errand.spawn(copy, near, far), errand.spawn(copy, far, near))
+end
+
+local function report(accepted)
+    local peer = accepted:peer() or "somebody"
+    local good, problem = pcall(forward, accepted)
+    if not good then io.stderr:write(peer, ": ", tostring(problem), "\n") end
+end
+
+local signals = errand.signal("INT", "TERM")
+local listener <close> = errand.listen(settings.listen)
+print("listening at " .. listener:address() .. ", to " .. settings.to)
+io.stdout:flush()
+local function accept_all()
+    while true do errand.spawn(report, listener:accept()) end
+end
+local stop = errand.spawn(signals.next, signals)
+print("ended by SIG" .. errand.race(stop, errand.spawn(accept_all)))

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* io_http: errand.http.get, errand.http.post.
+ *
+ * Design notes.  The library's operation follows redirects where no name has to be looked up for them;
+ * here all are followed, each as a request of its own, so that a name is looked up like every
+ * other, by the quarantined operation.  What must not leave with them is taken out on the way:
+ * credentials when the origin changes, everything when https would become http.
+ * The call's stack, up to HEADERS, holds all that its steps need; the url at URL is where the next
+ * one goes. */
+#include "io.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    URL = 1,
+    BODY = 2,
+    OPTIONS = 3,
+    KEPT = 4,
+    AUTHORITIES = 5,
+    TEXTS = 6,
+    HEADERS = 7
+};
+enum { REDIRECTS = 10 };
+
+typedef struct request {
+    const char *name; /* of the verb */
+    uint32_t flags;
+    uint64_t until, connect_ns; /* until: on the run's clock; 0 = the library's limit */
+    uint64_t body_max, redirects, redirects_max;
+    char host[256];
+    uint16_t port;
+    bool secure;
+} request;
+
+static int go(lua_State *L, errand__lua_task *task);
+
+static uint64_t
+limit_of(const request *self, const errand__lua_run *run)
+{
+    uint64_t now = errand_runtime_now(run->runtime);
+    if (self->until == 0)
+        return 0;
+    return self->until > now ? self->until - now : 1;
+}
+
+/* ---- headers -------------------------------------------------------------------------------- */
+
+static int
+compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Pushes TEXTS, "Name: value" each, and HEADERS, the sorted array of pointers, of the table on top,
+ * which goes: the order of a Lua table is not the same in two processes. */
+static void
+push_headers(lua_State *L, const char *operation)
+{
+    int given = lua_gettop(L);
+    lua_Integer count = 0;
+    if (!lua_isnil(L, given) && !lua_istable(L, given))
+        luaL_error(L, "%s: headers must be a table of names and values", operation);
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_istable(L, given) && lua_next(L, given) != 0;
+         lua_settop(L, given + 2)) {
+        if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1))
+            luaL_error(L, "%s: headers must be a table of names and values", operation);
+        size_t size;
+        lua_pushfstring(L, "%s: %s", lua_tostring(L, -2), lua_tostring(L, -1));
+        const char *text = lua_tolstring(L, -1, &size);
+        if (strpbrk(text, "\r\n") != NULL ||
+            lua_rawlen(L, -2) + lua_rawlen(L, -3) + 2 != size)
+            luaL_error(L, "%s: a header holds a line break or a zero byte", operation);
+        lua_rawseti(L, given + 1, ++count);
+    }
+    lua_settop(L, given + 1);
+    const char **all = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *all, 0);
+    for (lua_Integer i = 1; i <= count; i++) {
+        lua_rawgeti(L, given + 1, i);
+        all[i - 1] = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
+    all[count] = NULL;
+    qsort(all, (size_t)count, sizeof *all, compare_texts);
+    lua_remove(L, given);
+}
+
+/* They are for the origin that they were given for. */
+static void
+drop_credentials(lua_State *L)
+{
+    static const char *const names[] = {
+        "authorization:", "cookie:", "proxy-authorization:"};
+    const char **all = lua_touserdata(L, HEADERS), **kept = all;
+    for (; *all != NULL; all++) {
+        bool secret = false;
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            secret = secret || strncasecmp(*all, names[i], strlen(names[i])) == 0;
+        if (!secret)
+            *kept++ = *all;
+    }
+    *kept = NULL;
+}
+
+/* ---- what came ---------------------------------------------------------------------------------- */
+
+/* Pushes {name in lower case = value}, those of one name joined, and the list of all. */
+static void
+push_fields(lua_State *L, const errand_http_response *response)
+{
+    lua_newtable(L);
+    lua_createtable(L, (int)response->header_count, 0);
+    for (size_t i = 0; i < response->header_count; i++) {
+        const errand_http_header *header = &response->headers[i];
+        luaL_Buffer name;
+        lua_createtable(L, 0, 2);
+        lua_pushstring(L, header->name);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, header->value);
+        lua_setfield(L, -2, "value");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+        luaL_buffinit(L, &name);
+        for (const char *at = header->name; *at != '\0'; at++)
+            luaL_addchar(&name, (char)tolower((unsigned char)*at));
+        luaL_pushresult(&name);
+        lua_pushvalue(L, -1);
+        if (lua_rawget(L, -4) == LUA_TSTRING) {
+            lua_pushfstring(L, "%s, %s", lua_tostring(L, -1), header->value);
+            lua_remove(L, -2);
+        } else {
+            lua_pop(L, 1);
+            lua_pushstring(L, header->value);
+        }
+        lua_rawset(L, -4);
+    }
+}
+
+static int
+push_response(lua_State *L, const request *self, const errand_http_response *response)
+{
+    lua_createtable(L, 0, 6);
+    lua_pushinteger(L, response->status);
+    lua_setfield(L, -2, "status");
+    lua_pushstring(L, response->url);
+    lua_setfield(L, -2, "url");
+    if (response->location != NULL) {
+        lua_pushstring(L, response->location);
+        lua_setfield(L, -2, "location");
+    }
+    push_fields(L, response);
+    lua_setfield(L, -3, "fields");
+    lua_setfield(L, -2, "headers");
+    if ((self->flags & ERRAND_HTTP_STREAM) != 0)
+        *errand__lua_source_new(L, self->name, errand__lua_source_bytes) =
+            errand_source_hold(response->pieces);
+    else
+        lua_pushlstring(L, (const char *)response->body.bytes, response->body.size);
+    lua_setfield(L, -2, "body");
+    return 1;
+}
+
+/* ---- redirects ------------------------------------------------------------------------------------- */
+
+static int
+follow(lua_State *L, request *self, const errand_http_response *response)
+{
+    char host[sizeof self->host];
+    uint16_t port;
+    const char *to = response->location;
+    bool secure = strncasecmp(to, "https:", 6) == 0;
+    if (++self->redirects > self->redirects_max)
+        errand__lua_error_raise(
+            L, "redirects", self->name,
+            "it was sent elsewhere more than %d times, last to '%.200s'",
+            (int)self->redirects_max, to);
+    if ((self->secure && !secure) ||
+        errand_http_origin(to, host, sizeof host, &port) != ERRAND_OK)
+        errand__lua_error_raise(L, "redirects", self->name,
+                                "it was sent where it may not go: '%.200s'", to);
+    if (secure != self->secure || port != self->port || strcasecmp(host, self->host) != 0)
+        drop_credentials(L);
+    if (response->status != 307 && response->status != 308)
+        self->flags &= ~(uint32_t)ERRAND_HTTP_POST;
+    lua_pushstring(L, to);
+    lua_replace(L, URL);
+    return go(L, errand__lua_io_task(L, self->name));
+}
+
+/* ---- the steps --------------------------------------------------------------------------------------- */
+
+static int
+answered(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    request *self = lua_touserdata(L, KEPT);
+    errand_completion *completion = errand__lua_io_completion(L, self->name);
+    const errand_http_response *response =
+        errand__lua_io_payload(L, completion, &errand_http_response_type, self->name);
+    if (response->location != NULL && self->redirects_max > 0)
+        return follow(L, self, response);
+    return push_response(L, self, response);
+}
+
+static int
+ask(lua_State *L, errand__lua_task *task, const errand_addresses *addresses)
+{
+    request *self = lua_touserdata(L, KEPT);
+    errand_lease *lease = errand__lua_io_lease(L, task->run, self->name);
+    errand_spec spec = ERRAND_SPEC_INIT;
+    errand_http_config config = {
+        .struct_size = sizeof config,
+        .flags = self->flags,
+        .url = lua_tostring(L, URL),
+        .headers = lua_touserdata(L, HEADERS),
+        .addresses = addresses,
+        .limit_ns = limit_of(self, task->run),
+        .connect_limit_ns = self->connect_ns,
+        .body_max = (size_t)self->body_max,
+        .ca_file = lua_tostring(L, AUTHORITIES),
+    };
+    if ((self->flags & ERRAND_HTTP_POST) != 0)
+        config.body = lua_tolstring(L, BODY, &config.body_size);
+    errand__lua_io_filled(L, errand_spec_http(&spec, &config), self->name);
+    return errand__lua_io_await(L, task, lease, &spec, URL, self->name, answered, 0);
+}
+
+static int
+resolved(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    request *self = lua_touserdata(L, KEPT);
+    errand_completion *completion = errand__lua_io_completion(L, self->name);
+    const errand_addresses *found =
+        errand__lua_io_payload(L, completion, &errand_addresses_type, self->name);
+    if (found->count == 0)
+        errand__lua_error_raise(L, "not_found", self->name, "'%s' has no address",
+                                self->host);
+    return ask(L, errand__lua_io_task(L, self->name), found);
+}
+
+static bool
+is_number(const request *self)
+{
+    char text[sizeof self->host + 8];
+    errand_endpoint endpoint;
+    snprintf(text, sizeof text, strchr(self->host, ':') != NULL ? "[%s]:1" : "%s:1",
+             self->host);
+    return errand_endpoint_parse(text, &endpoint) == ERRAND_OK;
+}
+
+static int
+go(lua_State *L, errand__lua_task *task)
+{
+    request *self = lua_touserdata(L, KEPT);
+    const char *url = lua_tostring(L, URL);
+    errand_spec spec = ERRAND_SPEC_INIT;
+    errand_status status =
+        errand_http_origin(url, self->host, sizeof self->host, &self->port);
+    if (status == ERRAND_EUNSUPPORTED)
+        errand__lua_error_raise(L, "unsupported", self->name,
+                                "libcurl is not here: install libcurl4");
+    if (status == ERRAND_EINVAL)
+        errand__lua_error_raise(L, "inval", self->name,
+                                "'%.200s' is no address of the web: write "
+                                "'http://host/path' or 'https://host/path'",
+                                url);
+    errand__lua_io_filled(L, status, self->name);
+    self->secure = strncasecmp(url, "https:", 6) == 0;
+    if (is_number(self))
+        return ask(L, task, NULL);
+    errand__lua_io_filled(
+        L, errand_spec_resolve(&spec, self->host, NULL, limit_of(self, task->run)),
+        self->name);
+    return errand__lua_io_await(L, task, task->run->lease, &spec, URL, self->name,
+                                resolved, 0);
+}
+
+/* ---- the verbs ------------------------------------------------------------------------------------------ */
+
+static void
+read_options(lua_State *L, request *self, const errand__lua_run *run)
+{
+    const char *name = self->name;
+    uint64_t ns = errand__lua_io_seconds(L, OPTIONS, "timeout", name);
+    if (ns != 0)
+        self->until = errand_runtime_now(run->runtime) + ns;
+    self->connect_ns = errand__lua_io_seconds(L, OPTIONS, "connect_timeout", name);
+    self->body_max = errand__lua_io_number(L, OPTIONS, "max", name, INT64_MAX);
+    if (lua_getfield(L, OPTIONS, "redirects") != LUA_TNIL)
+        self->redirects_max = errand__lua_io_number(L, OPTIONS, "redirects", name, 100);
+    lua_pop(L, 1);
+    if (errand__lua_io_flag(L, OPTIONS, "stream"))
+        self->flags |= ERRAND_HTTP_STREAM;
+    if (errand__lua_io_flag(L, OPTIONS, "unchecked"))
+        self->flags |= ERRAND_HTTP_UNCHECKED;
+    if (errand__lua_io_text(L, OPTIONS, "ca_file", name) == NULL)
+        lua_settop(L, KEPT);
+}
+
+/* URL, BODY and OPTIONS are there. */
+static int
+begin(lua_State *L, const char *name, uint32_t flags)
+{
+    static const char *const options[] = {"headers",   "timeout",   "connect_timeout",
+                                          "redirects", "max",       "stream",
+                                          "ca_file",   "unchecked", NULL};
+    errand__lua_task *task = errand__lua_io_task(L, name);
+    errand__lua_work_name(L, URL, name, "url", "write 'http://host/path'");
+    request *self = lua_newuserdatauv(L, sizeof *self, 0);
+    memset(self, 0, sizeof *self);
+    self->name = name;
+    self->flags = flags;
+    self->redirects_max = REDIRECTS;
+    bool given = errand__lua_io_options(L, OPTIONS, name, options);
+    if (given)
+        read_options(L, self, task->run);
+    lua_settop(L, AUTHORITIES);
+    if (given)
+        lua_getfield(L, OPTIONS, "headers");
+    else
+        lua_pushnil(L);
+    push_headers(L, name);
+    return go(L, task);
+}
+
+static int
+verb_get(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_pushnil(L);
+    lua_insert(L, BODY);
+    return begin(L, "http.get", 0);
+}
+
+static int
+verb_post(lua_State *L)
+{
+    lua_settop(L, 3);
+    luaL_checkstring(L, BODY);
+    return begin(L, "http.post", ERRAND_HTTP_POST);
+}
+
+void
+errand__lua_http_open(lua_State *L)
+{
+    static const luaL_Reg verbs[] = {
+        {"get", verb_get}, {"post", verb_post}, {NULL, NULL}};
+    luaL_newlib(L, verbs);
+    lua_setfield(L, -2, "http");
+}
