@@ -145,7 +145,9 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
         errand__slot_clear(slot);
         errand__text_format(text, sizeof text, "a worker could not be started: %s: %s",
                             what, strerror(error));
-        errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text, now);
+        /* It may have taken longer than the pause that follows. */
+        errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text,
+                                             errand__clock_now());
         return;
     }
     slot->started_ns = now;
@@ -249,7 +251,7 @@ static void
 refill(errand__sandbox *pool, uint64_t now)
 {
     char text[ERRAND__SANDBOX_TEXT];
-    bool stuck, open = now < pool->open_until_ns;
+    bool stuck, failed = false, open = now < pool->open_until_ns;
     uint32_t known, starts = decide(pool, &stuck, &known);
 
     errand__lock_acquire(&pool->lock);
@@ -266,14 +268,15 @@ refill(errand__sandbox *pool, uint64_t now)
         starts--;
         start_worker(&pool->slots[i], now);
         now = errand__clock_now();
-        stuck = stuck && errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
-        if (pool->retry_ns > now) {
+        failed = errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
+        stuck = stuck && failed;
+        if (failed) {
             errand__text_format(text, sizeof text, "%s", pool->counts.text);
             break;
         }
     }
-    pool->wants = starts != 0;
-    if (stuck && (open || now < pool->retry_ns))
+    pool->wants = starts != 0 || failed;
+    if (stuck && (failed || open || now < pool->retry_ns))
         errand__sandbox_fail_queued(pool, known, text);
 }
 

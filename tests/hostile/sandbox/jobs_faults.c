@@ -230,6 +230,14 @@ JOB(job_sleeps)
         nanosleep(&hour, NULL);
     return jobs_ok(call);
 }
+JOB(job_takes_its_time)
+{
+    int ms;
+    memcpy(&ms, call->input, sizeof ms);
+    const struct timespec nap = {ms / 1000, ms % 1000 * 1000000L};
+    nanosleep(&nap, NULL);
+    return jobs_ok(call);
+}
 JOB(job_catches_faults)
 {
     /* The handler returns, the instruction faults again, for ever. */

@@ -255,11 +255,11 @@ hostile_ends_text(int ends)
 
 /* ---- children ------------------------------------------------------------------------------------------ */
 
-static bool
-copy_file(const char *from, const char *to)
+bool
+hostile_copy(const char *from, const char *to)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC);
-    int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
     char bytes[65536];
     ssize_t got;
 
@@ -298,7 +298,7 @@ make_folder(void)
         return false;
     for (size_t i = 0; i < FILES; i++) {
         snprintf(path, sizeof path, "%s%s", folder, strrchr(files[i], '/'));
-        if (!copy_file(files[i], path))
+        if (!hostile_copy(files[i], path))
             return false;
     }
     return true;

@@ -76,6 +76,7 @@ uint64_t hostile_now(void);
 int hostile_in_child(bool as_nobody, int (*fn)(void *arg), void *arg);
 /* The path of the program, or of the object with the jobs, where this process can reach it. */
 const char *hostile_file(const char *path);
+bool hostile_copy(const char *from, const char *to);
 /* Makes copies that everybody can read, or removes them. */
 bool hostile_copies(bool wanted);
 /* This process is that user from now on.  False: it may not. */
