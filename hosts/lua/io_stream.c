@@ -209,14 +209,6 @@ line_ready(lua_State *L)
     return 1;
 }
 
-static void
-fill_line(lua_State *L, errand_spec *spec)
-{
-    stream *self = check(L, "recv_line");
-    errand__lua_io_filled(L, errand_spec_receive_some(spec, self->stream, PIECE),
-                          "recv_line");
-}
-
 static int line_begin(lua_State *L);
 
 static int
@@ -245,7 +237,9 @@ line_begin(lua_State *L)
     int results = line_ready(L);
     if (results >= 0)
         return results;
-    fill_line(L, &spec);
+    errand_status status =
+        errand_spec_receive_some(&spec, check(L, "recv_line")->stream, PIECE);
+    errand__lua_io_filled(L, status, "recv_line");
     return errand__lua_io_await(L, task, lease, &spec, 0, "recv_line", line_over, 0);
 }
 

@@ -8,6 +8,7 @@ import pty
 import shutil
 import socket
 import socketserver
+import ssl
 import subprocess
 import threading
 import program_case
@@ -145,6 +146,37 @@ def a_post_arrives_whole(case):
     done = case.lua("local e = require 'errand' local r = e.http.post("
                     "'http://127.0.0.1:%d/', e.read_file('body')) print(r.status, r.body)" % port)
     assert "200\t" + hashlib.sha256(body).hexdigest() in done.out, done
+    server.shutdown()
+
+
+CHECKS = """
+local errand = require 'errand'
+local url = 'https://localhost:' .. ... .. '/file0'
+local good, problem = pcall(errand.http.get, url)
+print(good, problem.code)
+print(#errand.http.get(url, { ca_file = 'cert.pem' }).body)
+print(#errand.http.get(url, { unchecked = true }).body)
+good, problem = pcall(errand.http.get, url:gsub('localhost', '127.0.0.1'), { ca_file = 'cert.pem' })
+print(good, problem.code)
+"""
+
+
+def certificates_are_checked(case):
+    _needs_http(case)
+    need("openssl")
+    _files(case, 1, 1000)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                    "-keyout", case.path("key.pem"), "-out", case.path("cert.pem")],
+                   check=True, stderr=subprocess.DEVNULL)
+    server, port = _python(case, lambda *a: _Files(*a, directory=case.path("from")))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(case.path("cert.pem"), case.path("key.pem"))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.handle_error = lambda *a: None
+    case.write("script.lua", CHECKS)
+    done = case.run("run", "-q", "script.lua", "--", str(port))
+    assert done.out == "false\tcertificate\n1000\n1000\nfalse\tcertificate\n", done
     server.shutdown()
 
 
