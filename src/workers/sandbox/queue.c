@@ -210,6 +210,7 @@ errand__idle_take_locked(errand__sandbox *pool, uint32_t entry)
             continue;
         errand__list_unlink(&slot->idle);
         if (errand__slot_is_quiet(slot)) {
+            __builtin_prefetch(slot->body, 1); /* the request is written there soon */
             errand__slot_move(slot, ERRAND__SLOT_HELD);
             return slot;
         }
