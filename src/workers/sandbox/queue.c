@@ -17,9 +17,10 @@
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
 
-#define STREAK_MAX  15
-#define SPARE_LEAST 6  /* buffers have 64 bytes or more */
-#define SHORT_US    20 /* about what it costs to wake somebody, and to be woken */
+#define STREAK_MAX   15
+#define SPARE_LEAST  6 /* buffers have 64 bytes or more */
+#define CLOCK_AGE_NS UINT64_C(1000000)
+#define SHORT_US     20 /* about what it costs to wake somebody, and to be woken */
 
 /* ---- written requests -------------------------------------------------------------------------- */
 
@@ -289,7 +290,9 @@ errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     errand__sandbox_place *place = lease->impl;
     errand__cell *cell = errand__hand_cell(hand, lease);
 
-    errand__hands_clock(hand->hands);
+    errand__hands_read(hand->hands);
+    if (hand->hands->now_ns - hand->hands->base_ns > CLOCK_AGE_NS)
+        errand__hands_clock(hand->hands);
     errand__ages_began(&place->ages, slot->record, slot->generation, hand->hands->cycles);
     if (!errand__claim(slot->record, slot->generation, cell))
         return false;

@@ -251,8 +251,8 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     slot->asked = job->size;
     slot->used = 0;
     slot->settled = false;
-    slot->began_ns = hand->hands->base_ns;
-    slot->began_cycles = hand->hands->base_cycles;
+    slot->began_ns = hand->hands->now_ns;
+    slot->began_cycles = hand->hands->cycles;
     request->entry = job->entry;
     request->body_used = job->size;
     atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
