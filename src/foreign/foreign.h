@@ -48,6 +48,7 @@ bool errand__ffi_refuse_at(errand_ffi_error *out_error, size_t column, uint32_t 
 /* ---- types (type.c) --------------------------------------------------------------------------- */
 enum {
     FFI_PARAMETERS_MAX = 64,
+    FFI_PLAIN_MAX = 8,          /* parameters of a plain function */
     FFI_DEPTH_MAX = 16,         /* of structures and arrays in each other */
     FFI_STRUCT_MAX = 64 * 1024, /* bytes */
     FFI_LEAVES_MAX = 4096,      /* scalars in one structure */
@@ -101,11 +102,12 @@ struct errand__callee {
     ffi_type **types; /* of the parameters */
     void *type_block; /* ffi_types of structures */
     size_t type_block_size;
-    uint64_t splits;                  /* see errand__cif */
-    int shape;                        /* of the fast paths; 0 = none: by ffi_call */
-    size_t words;                     /* of all slots */
-    size_t result_room;               /* bytes, at least 16 */
-    uint32_t *slots;                  /* each parameter's first word */
+    uint64_t splits;    /* see errand__cif */
+    int shape;          /* of the fast paths; 0 = none: by ffi_call */
+    bool plain;         /* a few scalars, and a scalar or void: see serve.c */
+    size_t words;       /* of all slots */
+    size_t result_room; /* bytes, at least 16 */
+    uint32_t *slots;    /* each parameter's first word */
     errand__trampoline **trampolines; /* of callback parameters, where ready; else NULL */
 };
 /* Arguments in place: slot i is one word (integers widened as their type says, floats' bits in the low
@@ -195,12 +197,13 @@ bool errand__wire_put_result(errand__reply *reply, const errand_ffi_type *type,
 void errand__image_clean(const errand_ffi_type *type, const void *image,
                          unsigned char *out_image);
 
-/* A reply into memory that grows. */
+/* A reply into memory that grows.  It stays where it is initialised. */
 typedef struct errand__memory_reply {
     errand__reply reply;
     unsigned char *bytes;
     size_t size, room, limit;
     bool no_memory;
+    _Alignas(16) unsigned char small[64]; /* bytes, until that is too small */
 } errand__memory_reply;
 void errand__memory_reply_init(errand__memory_reply *memory, size_t limit);
 void errand__memory_reply_fini(errand__memory_reply *memory);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
 
+#define FIRST 4
+
 static uint64_t
 hash_of(const errand_entry *entry)
 {
@@ -26,16 +28,34 @@ same_text(const char *a, const char *b)
 }
 
 static bool
+same_entry(const errand_entry *a, const errand_entry *b)
+{
+    return same_text(a->library, b->library) && same_text(a->symbol, b->symbol) &&
+           same_text(a->signature, b->signature);
+}
+
+/* The first ones are compared as they are: most pools have few, and a hash costs as much. */
+static bool
+find_first_locked(const errand__sandbox *pool, const errand_entry *entry,
+                  uint32_t *out_index)
+{
+    for (uint32_t i = 0; i < pool->entry_count && i < FIRST; i++) {
+        if (same_entry(&pool->entries[i], entry)) {
+            *out_index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
 find_locked(const errand__sandbox *pool, const errand_entry *entry, uint64_t hash,
             uint32_t *out_index)
 {
     for (uint32_t i = 0; i < pool->entry_count; i++) {
         const errand_entry *known = &pool->entries[i];
 
-        if (pool->entry_blocks[i].hash == hash &&
-            same_text(known->library, entry->library) &&
-            same_text(known->symbol, entry->symbol) &&
-            same_text(known->signature, entry->signature)) {
+        if (pool->entry_blocks[i].hash == hash && same_entry(known, entry)) {
             *out_index = i;
             return true;
         }
@@ -95,6 +115,11 @@ errand__entry_find(errand__sandbox *pool, const errand_entry *entry, uint32_t *o
     if (entry == NULL || entry->symbol == NULL)
         return errand__misuse(ERRAND_EINVAL, "errand_submit",
                               "the job names no entry with a symbol");
+    errand__lock_acquire(&pool->lock);
+    found = find_first_locked(pool, entry, out_index);
+    errand__lock_release(&pool->lock);
+    if (found)
+        return ERRAND_OK;
     hash = hash_of(entry);
     errand__lock_acquire(&pool->lock);
     found = find_locked(pool, entry, hash, out_index);

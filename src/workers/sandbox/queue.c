@@ -17,9 +17,10 @@
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
 
-#define STREAK_MAX  15
-#define SPARE_LEAST 6  /* buffers have 64 bytes or more */
-#define SHORT_US    20 /* about what it costs to wake somebody, and to be woken */
+#define STREAK_MAX   15
+#define SPARE_LEAST  6 /* buffers have 64 bytes or more */
+#define CLOCK_AGE_NS UINT64_C(1000000)
+#define SHORT_US     20 /* about what it costs to wake somebody, and to be woken */
 
 /* ---- written requests -------------------------------------------------------------------------- */
 
@@ -210,6 +211,7 @@ errand__idle_take_locked(errand__sandbox *pool, uint32_t entry)
             continue;
         errand__list_unlink(&slot->idle);
         if (errand__slot_is_quiet(slot)) {
+            __builtin_prefetch(slot->body, 1); /* the request is written there soon */
             errand__slot_move(slot, ERRAND__SLOT_HELD);
             return slot;
         }
@@ -288,7 +290,9 @@ errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     errand__sandbox_place *place = lease->impl;
     errand__cell *cell = errand__hand_cell(hand, lease);
 
-    errand__hands_clock(hand->hands);
+    errand__hands_read(hand->hands);
+    if (hand->hands->now_ns - hand->hands->base_ns > CLOCK_AGE_NS)
+        errand__hands_clock(hand->hands);
     errand__ages_began(&place->ages, slot->record, slot->generation, hand->hands->cycles);
     if (!errand__claim(slot->record, slot->generation, cell))
         return false;

@@ -80,9 +80,9 @@ typedef enum errand__slot_intent { /* why the host ends a worker; the first reas
 } errand__slot_intent;
 
 typedef enum errand__lookout { /* of the watcher, while jobs are queued */
-                              ERRAND__LOOKOUT_NONE = 0,
-                              ERRAND__LOOKOUT_NAPS = 1, /* the owners are quick enough */
-                              ERRAND__LOOKOUT_ALL = 2   /* it sleeps on all answers */
+                               ERRAND__LOOKOUT_NONE = 0,
+                               ERRAND__LOOKOUT_NAPS = 1, /* the owners are quick enough */
+                               ERRAND__LOOKOUT_ALL = 2   /* it sleeps on all answers */
 } errand__lookout;
 
 typedef struct errand__sandbox_slot {
@@ -314,12 +314,16 @@ errand__slot_move(errand__sandbox_slot *slot, errand__slot_phase phase)
 static inline bool
 errand__place_crowded(const errand__sandbox_place *place)
 {
-    unsigned busy = 0;
+    uint32_t left = place->pool->processors;
 
-    for (int i = 0; i < ERRAND__SANDBOX_WORDS; i++)
-        busy += (unsigned)__builtin_popcountll(
-            atomic_load_explicit(&place->busy[i], memory_order_relaxed));
-    return busy >= place->pool->processors;
+    for (int i = 0; i < ERRAND__SANDBOX_WORDS; i++) {
+        uint64_t busy = atomic_load_explicit(&place->busy[i], memory_order_relaxed);
+
+        for (; busy != 0; busy &= busy - 1)
+            if (--left == 0)
+                return true;
+    }
+    return false;
 }
 /* BUSY to HELD: true, and the caller has it.  put_back: HELD to BUSY. */
 bool errand__slot_take(errand__sandbox_slot *slot);

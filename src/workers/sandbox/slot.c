@@ -245,13 +245,14 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
         memcpy(slot->body, bytes, job->size);
     else if (job->size != 0)
         slot->record->job->held_portable->write_request(slot->record->state, slot->body);
-    if (slot->asked > job->size) /* of the job before; it was left for this one to overwrite */
+    if (slot->asked >
+        job->size) /* of the job before; it was left for this one to overwrite */
         memset(slot->body + job->size, 0, slot->asked - job->size);
     slot->asked = job->size;
     slot->used = 0;
     slot->settled = false;
-    slot->began_ns = hand->hands->base_ns;
-    slot->began_cycles = hand->hands->base_cycles;
+    slot->began_ns = hand->hands->now_ns;
+    slot->began_cycles = hand->hands->cycles;
     request->entry = job->entry;
     request->body_used = job->size;
     atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
