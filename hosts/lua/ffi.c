@@ -135,8 +135,10 @@ call(lua_State *L)
     if (status != ERRAND_OK) {
         errand_spec_abandon(&spec);
         if (status == ERRAND_EINVAL && own->home->isolation.process)
-            errand__lua_error_raise(L, "inval", own->name,
-                                    "the arguments are larger than input_max allows");
+            errand__lua_error_raise(
+                L, "inval", own->name,
+                "the arguments are larger than input_max allows, or the "
+                "name of the library or function is too long");
     } else if (run->options.on_completion != NULL) {
         lua_pushstring(L, errand_ffi_function_text(own->function));
         errand__lua_report_subject(L, run, &identity);
