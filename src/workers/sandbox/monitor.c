@@ -256,8 +256,9 @@ refill(errand__sandbox *pool, uint64_t now)
 
     errand__lock_acquire(&pool->lock);
     pool->counts.breaker_open = open;
-    errand__text_format(text, sizeof text, "%s%s",
-                        open ? "too many workers crashed, none is started now; " : "",
+    errand__text_format(text, sizeof text, "%s%s%s",
+                        open ? "too many workers crashed, none is started now" : "",
+                        open && pool->counts.text[0] != '\0' ? "; " : "",
                         pool->counts.text);
     errand__lock_release(&pool->lock);
     for (uint32_t i = 0; i < pool->workers_max && starts > 0; i++) {
