@@ -57,7 +57,7 @@ read_words(lua_State *L, const char *field, const word_bit *words)
             word++;
         if (word->word == NULL) {
             lua_pushlstring(L, text, length);
-            luaL_error(L, "ffi.open: %s knows no '%s': docs/ffi.md lists the words",
+            luaL_error(L, "ffi.open: %s knows no '%s': docs/sandbox.md lists the words",
                        field, lua_tostring(L, -1));
         }
         bits |= word->bit;

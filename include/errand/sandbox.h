@@ -156,7 +156,9 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_snapshot_read(
 /* ---- plug-ins ------------------------------------------------------------------------- */
 enum { ERRAND_KIND_PLUGIN = 0x0E000021 }; /* of errand_spec_plugin */
 /* errand_spec_plugin: call a plug-in's function with bytes, which are copied; the result is an
- * errand_plugin_bytes.  On a pool of threads the object is opened in this process.
+ * errand_plugin_bytes.  On a pool of threads the object is opened in this process.  A sandbox
+ * takes, here and of errand_spec_call, a name without a folder, as for dlopen, or a path that
+ * begins with /: submit answers EINVAL to another one.
  * Thread: [any].   Errors: ENOMEM · EINVAL. */
 typedef struct errand_plugin_bytes {
     const unsigned char *bytes;

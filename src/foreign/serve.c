@@ -102,7 +102,8 @@ check(served *self)
         }
         if (record.tag == FFI_TAG_ASK && self->callee->trampolines == NULL) {
             errand__ffi_refuse(self->error, i + 1,
-                               "callbacks are not possible here: no memory for code");
+                               "callbacks are not possible here: no memory for code; a "
+                               "sandbox gives it with the promise 'callback'");
             return ERRAND_FFI_CODE_NO_EXEC;
         }
         self->copies += (size_t)copied(kind, &record);

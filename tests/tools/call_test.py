@@ -47,6 +47,21 @@ def the_worker_is_found_however_the_program_was(case):
     assert not os.path.exists(case.path("ran"))
 
 
+def a_library_may_be_given_by_a_relative_path(case):
+    case.write("there/none.so", "no library")
+    for tier in ("process", "thread"):
+        done = _call(case, "--isolation", tier, "there/none.so", "f", "void ()", code=1)
+        assert case.path("there/none.so") in done.err, done
+
+
+def arguments_beyond_the_limit_are_told_and_can_be_let_in(case):
+    case.write("large", b"x" * 2000000)
+    words = ("-", "memchr", "pointer (bytes, i32, u64)", "@large", "121", "2000000")
+    done = _call(case, *words, code=2)
+    assert "larger than in_bytes" in done.err, done
+    assert _call(case, "--input", "3M", *words).out == "null\n"
+
+
 def errno_is_printed_where_it_was_set(case):
     done = _call(case, "-", "access", "i32 (string, i32)", "/nonexistent", "0")
     assert done.out.startswith("-1\nerrno: "), done

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: where errand-worker is, if nobody says.
  *
- * - In a folder libexec beside the file that this code was loaded from, or one or two folders
- *   above: lib/ and lib/triplet/ of an installation, the program's folder, a build's.
+ * - In a folder libexec beside the file that this code was loaded from, or up to four folders
+ *   above, which is where lib/triplet/lua/5.4 of an installation begins.  It must be of the same
+ *   owner as the file's own folder, or root's: a folder above may be everybody's.
  * - Which file that is the kernel is asked.  The loader only knows what it was told: of a program
  *   that was found by PATH the bare name, of others a symbolic link or a path that counts from
  *   where the process was then.  Looked up from the current folder such a name would start what
@@ -11,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "workers/sandbox/sandbox.h"
 
@@ -50,15 +52,21 @@ own_file(char *out, size_t size)
 void
 errand__worker_find(char *out, size_t size)
 {
-    if (own_file(out, size)) {
-        strrchr(out, '/')[1] = '\0';
-        for (int up = 0; up < 3; up++) {
+    struct stat own, found;
+
+    if (own_file(out, size))
+        strrchr(out, '/')[1] = '\0'; /* what the kernel adds to a name goes too */
+    else
+        out[0] = '\0';
+    if (out[0] != '\0' && stat(out, &own) == 0) {
+        for (int up = 0; up < 5; up++) {
             size_t length = strlen(out);
 
             if (length + sizeof "libexec/errand-worker" > size)
                 break;
             errand__text_format(out + length, size - length, "libexec/errand-worker");
-            if (access(out, X_OK) == 0)
+            if (access(out, X_OK) == 0 && stat(out, &found) == 0 &&
+                (found.st_uid == own.st_uid || found.st_uid == 0))
                 return;
             errand__text_format(out + length, size - length, "../");
         }

@@ -122,11 +122,12 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
     errand__sandbox *pool = slot->pool;
     errand__worker_files files;
     char text[ERRAND__SANDBOX_TEXT];
-    const char *what = "its memory could not be made";
+    const char *what = "its memory could not be made", *program = NULL;
     int error = errand__slot_prepare(slot, &files);
 
     if (error == 0) {
         what = "its process could not be started";
+        program = pool->launcher.program;
         error = pool->launcher.start(pool->launcher.arg, &files, &slot->pid, &slot->fd);
         close(files.request_fd);
         close(files.response_fd);
@@ -143,8 +144,9 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
     if (error != 0) {
         slot->fd = -1;
         errand__slot_clear(slot);
-        errand__text_format(text, sizeof text, "a worker could not be started: %s: %s",
-                            what, strerror(error));
+        errand__text_format(
+            text, sizeof text, "a worker could not be started: %s: %s%s%s", what,
+            strerror(error), program != NULL ? ": " : "", program != NULL ? program : "");
         /* It may have taken longer than the pause that follows. */
         errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text,
                                              errand__clock_now());
@@ -256,8 +258,9 @@ refill(errand__sandbox *pool, uint64_t now)
 
     errand__lock_acquire(&pool->lock);
     pool->counts.breaker_open = open;
-    errand__text_format(text, sizeof text, "%s%s",
-                        open ? "too many workers crashed, none is started now; " : "",
+    errand__text_format(text, sizeof text, "%s%s%s",
+                        open ? "too many workers crashed, none is started now" : "",
+                        open && pool->counts.text[0] != '\0' ? "; " : "",
                         pool->counts.text);
     errand__lock_release(&pool->lock);
     for (uint32_t i = 0; i < pool->workers_max && starts > 0; i++) {

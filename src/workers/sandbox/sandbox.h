@@ -50,6 +50,7 @@ typedef struct errand__launcher {
     void (*reap)(void *arg, int32_t pid, int fd, errand__worker_end *out_end);
     void (*destroy)(void *arg); /* NULL = nothing to do */
     void *arg;
+    const char *program; /* for messages; lives as long as arg; NULL = none */
 } errand__launcher;
 /* The real one: path is copied.  False: no memory. */
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);

@@ -241,6 +241,7 @@ errand__launcher_make(const char *path, errand__launcher *out_launcher)
         return false;
     self->size = size;
     memcpy(self->path, path, strlen(path) + 1);
-    *out_launcher = (errand__launcher){start, kill_worker, reap, destroy, self};
+    *out_launcher =
+        (errand__launcher){start, kill_worker, reap, destroy, self, self->path};
     return true;
 }
