@@ -20,7 +20,7 @@
  *           QUEUED -> CANCELLED (canceller) | RUNNING (worker)
  *           RUNNING -> SETTLED (worker, or whoever writes the worker off)
  *           CANCELLED -> SETTLED (the canceller)
- * Writers: owner (IDLE, QUEUED, recycling, flag CANCEL); one worker or canceller (the rest);
+ * Writers: owner (IDLE, QUEUED, recycling, flags CANCEL and OVERDUE); one worker or canceller (the rest);
  *          any thread (flag POSTED).
  * Readers: everybody who holds a dispatch, a token or an identity of it.
  * Order:   each move is one compare-exchange, acquire-release: its winner owns the job.
@@ -46,6 +46,8 @@ enum {
 #define ERRAND__FLAG_LOST (UINT64_C(1) << 13) /* its message was lost */
 #define ERRAND__FLAG_ASKED                                                               \
     (UINT64_C(1) << 14) /* with POSTED: another thread asked to cancel */
+#define ERRAND__FLAG_OVERDUE                                                             \
+    (UINT64_C(1) << 15) /* with CANCEL: it was its deadline that asked it to end */
 #define ERRAND__OUTCOME_SHIFT    16
 #define ERRAND__CODE_SHIFT       24
 #define ERRAND__GENERATION_SHIFT 32

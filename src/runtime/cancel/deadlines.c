@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: deadlines are cancels that the clock asks for.
  *
+ * A body that heeds one ends by itself: what it completes counts, and a failure of its own has the
+ * code DEADLINE, unless a cancel asked before (settle.c makes it so, as it counts the codes).
  * A body that does not heed its deadline is settled by the library with HELD and its worker
  * written off (O45).  In the seeded orders the deadline is a moment of virtual time, and a begun
  * operation that it finds fails with DEADLINE at its due. */
