@@ -117,7 +117,7 @@ drop_rest(errand__block *block, errand__record *record)
     if (record->extra != NULL) {
         errand_waker_abandon(&record->extra->waker);
         if (record->extra != &errand__label_only)
-            errand__mem_free(NULL, record->extra, sizeof *record->extra);
+            errand__extra_free(record->extra);
     }
     errand__block_let(block);
 }

@@ -143,7 +143,7 @@ errand__deadlines_fire(errand_runtime *runtime, size_t budget)
 bool
 errand__deadline_replay(errand_runtime *runtime, errand__record *record)
 {
-    if (record->extra->deadline_entry.position == 0)
+    if (record->extra->brief || record->extra->deadline_entry.position == 0)
         return false;
     errand__heap_remove(&runtime->deadlines, &record->extra->deadline_entry);
     deadline_fire(runtime, record);
