@@ -195,6 +195,8 @@ check_amounts(const errand_sandbox_policy *self, refusal out)
     if (status == ERRAND_OK)
         status = check_range("in_bytes", self->in_bytes, 1, GIB, out);
     if (status == ERRAND_OK)
+        status = check_range("shared_in_bytes", self->shared_in_bytes, 0, 64 * GIB, out);
+    if (status == ERRAND_OK)
         status = check_range("out_bytes", self->out_bytes, 1, GIB, out);
     if (status == ERRAND_OK)
         status = check_range("file_bytes", self->file_bytes, 0, INT64_MAX, out);

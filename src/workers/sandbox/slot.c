@@ -74,6 +74,8 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
                         errand_version());
     request->request_file_size = slot->mapped_request;
     request->response_file_size = slot->mapped_response;
+    request->input_file_size =
+        pool->region != NULL ? errand__region_size(pool->region) : 0;
     request->setup_offset = setup;
     request->setup_size = setup_size;
     request->body_offset = setup + whole_pages(setup_size);
@@ -135,13 +137,14 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
                                                         setup + written->entries));
     out_files->path_fds = pool->path_fds;
     out_files->path_count = pool->path_count;
+    out_files->input_fd = pool->region != NULL ? errand__region_fd(pool->region) : -1;
     slot->sequence = slot->previous = slot->call_sequence = 0;
     slot->jobs = slot->layers = slot->landlock_abi = 0;
     slot->intent = slot->kill_intent = ERRAND__INTENT_NONE;
     slot->asked = slot->dirty = slot->used = 0;
     slot->pid = -1;
     slot->fd = -1;
-    slot->died = slot->killed = slot->settled = false;
+    slot->died = slot->killed = slot->settled = slot->borrowed = false;
     return 0;
 }
 
@@ -245,7 +248,8 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
         memcpy(slot->body, bytes, job->size);
     else if (job->size != 0)
         slot->record->job->held_portable->write_request(slot->record->state, slot->body);
-    if (slot->asked > job->size) /* of the job before; it was left for this one to overwrite */
+    if (slot->asked >
+        job->size) /* of the job before; it was left for this one to overwrite */
         memset(slot->body + job->size, 0, slot->asked - job->size);
     slot->asked = job->size;
     slot->used = 0;
@@ -254,6 +258,11 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     slot->began_cycles = hand->hands->base_cycles;
     request->entry = job->entry;
     request->body_used = job->size;
+    if (job->input_size != 0 || slot->borrowed) {
+        request->input_offset = job->input_offset;
+        request->input_size = job->input_size;
+        slot->borrowed = job->input_size != 0;
+    }
     atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
     atomic_store_explicit(&request->host_cpu,
                           hand->only != NULL && !errand__place_crowded(place)

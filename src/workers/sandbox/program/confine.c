@@ -201,7 +201,8 @@ limits(errand__worker *self)
     const errand__wire_setup *setup = self->setup;
     if (!wanted(self, ERRAND_LAYER_RLIMITS))
         return;
-    uint64_t rings = self->request->request_file_size + self->request->response_file_size;
+    uint64_t rings = self->request->request_file_size +
+                     self->request->response_file_size + self->request->input_file_size;
     bool threads = (setup->promises & ERRAND_PROMISE_THREAD) != 0;
     bool done =
         limit_set(RLIMIT_CORE, 0, 0) && limit_set(RLIMIT_MEMLOCK, 0, 0) &&
