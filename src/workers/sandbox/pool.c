@@ -250,6 +250,7 @@ errand__sandbox_free(errand__sandbox *pool)
     errand__entries_fini(pool);
     errand__policy_destroy(&pool->policy);
     errand__region_let(pool->region);
+    errand__groups_fini(&pool->groups);
     errand__mem_free(NULL, pool->crashes, pool->crash_limit * sizeof *pool->crashes);
     errand__mem_unmap(pool, sizeof *pool);
 }
@@ -357,7 +358,7 @@ make_slots(errand__sandbox *pool)
         slot->index = i;
         slot->request = (errand__wire_request *)(void *)at;
         slot->response = (errand__wire_response *)(void *)(at + pool->request_room);
-        slot->fd = slot->lifeline = -1;
+        slot->fd = slot->lifeline = slot->group.folder = -1;
         atomic_store_explicit(&slot->deadline_ns, UINT64_MAX, memory_order_relaxed);
         atomic_store_explicit(&slot->kill_ns, UINT64_MAX, memory_order_relaxed);
     }
@@ -390,6 +391,8 @@ fill_pool(errand__sandbox *pool, const errand_sandbox_config *config, char *out_
                                        &pool->region, out_text, size);
     if (status != ERRAND_OK)
         return status;
+    errand__groups_init(&pool->groups,
+                        (pool->policy.values.want_layers & ERRAND_LAYER_CGROUP) != 0);
     errand__entries_init(pool);
     if (!make_slots(pool))
         return ERRAND_ENOMEM;
@@ -451,7 +454,7 @@ errand__sandbox_make(const errand_sandbox_config *config, errand__launcher *laun
         return ERRAND_ENOMEM;
     }
     pool->launcher = *launcher;
-    pool->poll_fd = pool->kick_fd = -1;
+    pool->poll_fd = pool->kick_fd = pool->groups.place = -1;
     init_hands(pool);
     errand__executor_init(&pool->base, &sandbox_ops);
     status = fill_pool(pool, config, out_text, size);

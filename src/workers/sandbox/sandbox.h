@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include "errand/sandbox.h"
 #include "workers/async/async.h"
+#include "workers/sandbox/group.h"
 #include "workers/sandbox/policy.h"
 #include "workers/sandbox/wire.h"
 
@@ -40,6 +41,7 @@ typedef struct errand__worker_files { /* what a start is given; its caller close
     const int *path_fds;
     size_t path_count;
     int input_fd; /* -1 = none; the pool's */
+    int join_fd;  /* of its group; -1 = none */
 } errand__worker_files;
 /* How workers are started and ended.  Monitor. */
 typedef struct errand__launcher {
@@ -158,6 +160,7 @@ typedef struct errand__sandbox_slot {
     /* Monitor's. */
     uint64_t started_ns;
     int lifeline; /* the writing end: the worker ends with it; -1 = none */
+    errand__group group;
     bool died, killed;
     /* Watcher's: the upper half of an answer that its owner had not taken at the last nap. */
     unsigned noticed;
@@ -245,6 +248,7 @@ struct errand__sandbox {
     size_t body_size, reply_size, response_size; /* of parts of the files */
     size_t request_room, response_room;          /* addresses of one slot */
     errand__region *region;                      /* NULL = none */
+    errand__groups groups;
     errand__sandbox_slot *slots;
     char *addresses;
     int poll_fd, kick_fd;

@@ -86,9 +86,25 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
     request->response_size = pool->response_size;
     request->input_offset = request->input_size = 0;
     request->out_max = pool->policy.values.out_bytes; /* the same for all jobs */
+    request->group = slot->group.folder >= 0;
+    request->group_error = (uint32_t)pool->groups.error;
     slot->body = (unsigned char *)request + request->body_offset;
     slot->reply = (unsigned char *)request + request->return_offset;
     slot->response_bytes = (unsigned char *)slot->response + request->response_offset;
+}
+
+/* It may have none: then the worker says whether it goes on without. */
+static void
+make_group(errand__sandbox_slot *slot, errand__worker_files *out_files)
+{
+    errand__sandbox *pool = slot->pool;
+
+    out_files->join_fd = -1;
+    slot->group.folder = -1;
+    if (pool->groups.place >= 0)
+        pool->groups.error =
+            errand__group_create(&pool->groups, pool->policy.values.memory_bytes,
+                                 &slot->group, &out_files->join_fd);
 }
 
 int
@@ -127,6 +143,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     }
     out_files->lifeline_fd = ends[0];
     slot->lifeline = ends[1];
+    make_group(slot, out_files);
     fill_request(slot, setup_size);
     errand__setup_write(&pool->policy, pool->entries, slot->entry_count,
                         (uint32_t)getpid(), (unsigned char *)slot->request + setup);
@@ -171,6 +188,7 @@ void
 errand__slot_clear(errand__sandbox_slot *slot)
 {
     errand__slot_cut(slot);
+    errand__group_destroy(&slot->pool->groups, &slot->group);
     map_nothing(slot->request, slot->mapped_request);
     map_nothing(slot->response, slot->mapped_response);
     if (slot->room > slot->pool->response_size) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes
- * - Order: what needs a right comes before what takes it away.  Namespaces, descriptors, user,
+ * - Order: what needs a right comes before what takes it away.  Group, namespaces, descriptors, user,
  *   parent's death (a change of user forgets it), limits, no new privileges, files and network,
  *   system calls.  Constructors of libraries run after all that; the second ruleset and filter
  *   only narrow it.
@@ -45,6 +45,23 @@ static bool
 wanted(const errand__worker *self, uint32_t layer)
 {
     return (self->setup->want_layers & layer) != 0;
+}
+
+/* Everything that it takes from now on is counted there. */
+static void
+group_join(errand__worker *self)
+{
+    const errand__wire_request *head = self->request;
+    int descriptor = ERRAND__WIRE_PATH_FD + (int)self->setup->path_count +
+                     (head->input_file_size != 0);
+    if (!wanted(self, ERRAND_LAYER_CGROUP))
+        return;
+    if (head->group == 0)
+        missing(self, ERRAND_LAYER_CGROUP, (int)head->group_error, "control group");
+    else if (write(descriptor, "0", 1) == 1)
+        self->layers |= ERRAND_LAYER_CGROUP;
+    else
+        missing(self, ERRAND_LAYER_CGROUP, errno, "control group");
 }
 
 static void
@@ -323,6 +340,7 @@ void
 errand__worker_confine(errand__worker *self)
 {
     parent_follow(self); /* a change of user makes the kernel forget it */
+    group_join(self);
     errand__worker_preload(self);
     self->tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (threads_now(self) > 1)
