@@ -33,9 +33,8 @@ enum {
     ERRAND_LAYER_USER_NS = 32,
     ERRAND_LAYER_NET_NS = 64,
     ERRAND_LAYER_IPC_NS = 128,
-    ERRAND_LAYER_PID_NS = 256,
-    ERRAND_LAYER_CGROUP =
-        512 /* a group of its own with memory_bytes; see docs/sandbox.md */
+    /* 256 is not used. */
+    ERRAND_LAYER_CGROUP = 512 /* a control group of its own, with memory_bytes */
 };
 typedef enum errand_on_deny {
     ERRAND_DENY_KILL = 0, /* the kernel ends the worker at the call */

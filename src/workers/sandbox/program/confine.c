@@ -154,8 +154,6 @@ user_and_namespaces(errand__worker *self)
     if (own_users)
         user_drop(self);
     namespaces(self, ERRAND_LAYER_USER_NS | ERRAND_LAYER_NET_NS | ERRAND_LAYER_IPC_NS);
-    if (wanted(self, ERRAND_LAYER_PID_NS))
-        missing(self, ERRAND_LAYER_PID_NS, ENOSYS, "process namespace");
     close_others(self);
     if (!own_users)
         user_drop(self);
