@@ -30,7 +30,6 @@ static const word_bit layer_words[] = {
     {"user_ns", ERRAND_LAYER_USER_NS},
     {"net_ns", ERRAND_LAYER_NET_NS},
     {"ipc_ns", ERRAND_LAYER_IPC_NS},
-    {"pid_ns", ERRAND_LAYER_PID_NS},
     {"cgroup", ERRAND_LAYER_CGROUP},
     {NULL, 0},
 };

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "errand/ffi.h"
 #include "errand/portable.h"
+#include "foreign/buffer.h"
 
 /* ---- callee: a function found and described (callee.c, serve.c) ----------------------------- */
 typedef struct errand__callee errand__callee;
@@ -280,21 +281,6 @@ errand__callee *errand__function_callee(errand_ffi_function *function, int32_t *
                                         errand_ffi_error *out_error);
 const errand_entry *errand__function_entry(const errand_ffi_function *function);
 
-/* ---- buffers (buffer.c) ------------------------------------------------------------------------------ */
-/* Where a buffer's memory comes from. */
-typedef struct errand__buffer_memory {
-    void *(*alloc)(void *owner, size_t size); /* zeroed, 16-aligned; NULL = none */
-    void (*free)(void *owner, void *data, size_t size);
-    /* Where in a region that a sandbox's workers can read it lies; false: nowhere.  May be NULL. */
-    bool (*region)(void *owner, const void *data, uint64_t *out_offset);
-    void (*drop)(void *owner); /* the buffer is gone; may be NULL */
-} errand__buffer_memory;
-errand_status errand__buffer_create(const errand__buffer_memory *held_memory, void *owner,
-                                    size_t size, errand_ffi_buffer **out_buffer);
-void errand__buffer_pin(errand_ffi_buffer *buffer);
-void errand__buffer_unpin(errand_ffi_buffer *buffer);
-bool errand__buffer_region(const errand_ffi_buffer *buffer, uint64_t *out_offset);
-
 /* ---- values and requests (value.c, pack.c) ------------------------------------------------------------- */
 /* A scalar, pointer included, as a word; false: it does not fit. */
 bool errand__value_word(errand_ffi_kind kind, const errand_ffi_value *value,
@@ -324,6 +310,8 @@ void errand__call_destroy(errand__call *call);
 /* The request as another process can read it: without addresses. */
 size_t errand__call_request_size(const errand__call *call);
 void errand__call_write(const errand__call *call, unsigned char *out_bytes);
+/* The first buffer that is read where it lies; NULL = none. */
+const errand_ffi_buffer *errand__call_borrowed(const errand__call *call);
 errand_ffi_callback *errand__call_callback(const errand__call *call, uint32_t parameter);
 
 /* ---- results (result.c, result_codec.c) ------------------------------------------------------------------- */

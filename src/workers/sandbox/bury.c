@@ -60,8 +60,7 @@ kill_worker(errand__sandbox_slot *slot)
 static bool
 is_confined(const errand__sandbox_slot *slot)
 {
-    uint32_t needed =
-        slot->pool->policy.values.require_layers & ~(uint32_t)ERRAND_LAYER_CGROUP;
+    uint32_t needed = slot->pool->policy.values.require_layers;
 
     return (slot->layers & needed) == needed;
 }

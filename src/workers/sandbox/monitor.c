@@ -132,6 +132,8 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
         close(files.request_fd);
         close(files.response_fd);
         close(files.lifeline_fd);
+        if (files.join_fd >= 0)
+            close(files.join_fd);
     }
     if (error == 0 && !listen_to(slot)) {
         errand__worker_end end;

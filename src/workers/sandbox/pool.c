@@ -207,6 +207,24 @@ sandbox_snapshot(errand_executor *executor, const errand_lease *only,
     out_snapshot->written_off = now.dying;
 }
 
+errand_status
+errand_sandbox_buffer(errand_executor *executor, size_t size,
+                      errand_ffi_buffer **out_buffer)
+{
+    errand__region *region;
+
+    ERRAND_REQUIRE_ARG(executor != NULL && out_buffer != NULL && size > 0, ERRAND_EINVAL,
+                       "an executor, out_buffer and a size above 0 are needed");
+    ERRAND_REQUIRE_ARG(executor->ops == &sandbox_ops, ERRAND_EINVAL,
+                       "the executor is no sandbox");
+    ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
+                       "the executor belongs to the parent process");
+    region = errand__sandbox_of(executor)->region;
+    ERRAND_REQUIRE_ARG(region != NULL, ERRAND_EUNSUPPORTED,
+                       "the policy has no shared_in_bytes");
+    return errand__region_buffer(region, size, out_buffer);
+}
+
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
 void
@@ -231,6 +249,8 @@ errand__sandbox_free(errand__sandbox *pool)
     errand__hands_fini(&pool->watcher_hands);
     errand__entries_fini(pool);
     errand__policy_destroy(&pool->policy);
+    errand__region_let(pool->region);
+    errand__groups_fini(&pool->groups);
     errand__mem_free(NULL, pool->crashes, pool->crash_limit * sizeof *pool->crashes);
     errand__mem_unmap(pool, sizeof *pool);
 }
@@ -338,7 +358,7 @@ make_slots(errand__sandbox *pool)
         slot->index = i;
         slot->request = (errand__wire_request *)(void *)at;
         slot->response = (errand__wire_response *)(void *)(at + pool->request_room);
-        slot->fd = slot->lifeline = -1;
+        slot->fd = slot->lifeline = slot->group.folder = -1;
         atomic_store_explicit(&slot->deadline_ns, UINT64_MAX, memory_order_relaxed);
         atomic_store_explicit(&slot->kill_ns, UINT64_MAX, memory_order_relaxed);
     }
@@ -366,6 +386,13 @@ fill_pool(errand__sandbox *pool, const errand_sandbox_config *config, char *out_
     if (status != ERRAND_OK)
         return status;
     pool->path_count = (uint32_t)pool->policy.values.path_count;
+    if (pool->policy.values.shared_in_bytes != 0)
+        status = errand__region_create(whole_pages(pool->policy.values.shared_in_bytes),
+                                       &pool->region, out_text, size);
+    if (status != ERRAND_OK)
+        return status;
+    errand__groups_init(&pool->groups,
+                        (pool->policy.values.want_layers & ERRAND_LAYER_CGROUP) != 0);
     errand__entries_init(pool);
     if (!make_slots(pool))
         return ERRAND_ENOMEM;
@@ -427,7 +454,7 @@ errand__sandbox_make(const errand_sandbox_config *config, errand__launcher *laun
         return ERRAND_ENOMEM;
     }
     pool->launcher = *launcher;
-    pool->poll_fd = pool->kick_fd = -1;
+    pool->poll_fd = pool->kick_fd = pool->groups.place = -1;
     init_hands(pool);
     errand__executor_init(&pool->base, &sandbox_ops);
     status = fill_pool(pool, config, out_text, size);

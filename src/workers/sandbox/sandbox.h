@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include "errand/sandbox.h"
 #include "workers/async/async.h"
+#include "workers/sandbox/group.h"
 #include "workers/sandbox/policy.h"
 #include "workers/sandbox/wire.h"
 
@@ -39,6 +40,8 @@ typedef struct errand__worker_files { /* what a start is given; its caller close
     int request_fd, response_fd, lifeline_fd;
     const int *path_fds;
     size_t path_count;
+    int input_fd; /* -1 = none; the pool's */
+    int join_fd;  /* of its group; -1 = none */
 } errand__worker_files;
 /* How workers are started and ended.  Monitor. */
 typedef struct errand__launcher {
@@ -56,6 +59,19 @@ typedef struct errand__launcher {
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
 /* Where errand-worker is, if nobody says: beside this code, or where it was to be installed. */
 void errand__worker_find(char *out, size_t size);
+
+/* ---- region.c: bytes that all workers of a pool can read ---------------------------------- */
+typedef struct errand__region errand__region; /* counted: the pool, and each buffer */
+errand_status errand__region_create(uint64_t size, errand__region **out_region,
+                                    char *out_text, size_t text_size);
+void errand__region_let(errand__region *region); /* NULL: nothing */
+int errand__region_fd(const errand__region *region);
+uint64_t errand__region_size(const errand__region *region);
+errand_status errand__region_buffer(errand__region *region, size_t size,
+                                    struct errand_ffi_buffer **out_buffer);
+/* Is it a buffer of this region?  Where does it lie there? */
+bool errand__region_holds(const errand__region *region,
+                          const struct errand_ffi_buffer *buffer, uint64_t *out_offset);
 
 /* ---- slots -------------------------------------------------------------------------------- */
 typedef struct errand__sandbox errand__sandbox;
@@ -136,7 +152,8 @@ typedef struct errand__sandbox_slot {
     size_t asked;         /* bytes of the request area that are not 0 */
     unsigned char *bytes; /* what was copied out of its reach */
     size_t room, used, dirty;
-    bool settled; /* its job is over; the slot is still to be released */
+    bool borrowed; /* the last command named bytes of the region */
+    bool settled;  /* its job is over; the slot is still to be released */
     /* Guarded by the pool's lock; also read by whoever has it. */
     errand__link idle;
     errand_lease *lease;             /* a reference while a job is assigned; else NULL */
@@ -144,6 +161,7 @@ typedef struct errand__sandbox_slot {
     /* Monitor's. */
     uint64_t started_ns;
     int lifeline; /* the writing end: the worker ends with it; -1 = none */
+    errand__group group;
     bool died, killed;
     /* Watcher's: the upper half of an answer that its owner had not taken at the last nap. */
     unsigned noticed;
@@ -154,9 +172,12 @@ typedef struct errand__sandbox_job { /* beside a record */
     /* Owner's: of the operation that is admitted next; the old one may still stand in a queue. */
     uint32_t ready_entry;
     size_t ready_size;
+    uint64_t ready_input_offset, ready_input_size;
     /* Guarded by the pool's lock until it is claimed; constant from then on. */
     uint32_t entry;
-    size_t size;          /* of its request */
+    size_t size; /* of its request */
+    uint64_t input_offset,
+        input_size;       /* what it borrows of the region; size 0 = nothing */
     uint64_t deadline_ns; /* its own, on the system's clock; 0 = none */
     errand__link link;    /* in its queue */
     uint32_t generation;
@@ -227,6 +248,8 @@ struct errand__sandbox {
     uint64_t crash_window_ns, breaker_ns;
     size_t body_size, reply_size, response_size; /* of parts of the files */
     size_t request_room, response_room;          /* addresses of one slot */
+    errand__region *region;                      /* NULL = none */
+    errand__groups groups;
     errand__sandbox_slot *slots;
     char *addresses;
     int poll_fd, kick_fd;

@@ -74,6 +74,8 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
                         errand_version());
     request->request_file_size = slot->mapped_request;
     request->response_file_size = slot->mapped_response;
+    request->input_file_size =
+        pool->region != NULL ? errand__region_size(pool->region) : 0;
     request->setup_offset = setup;
     request->setup_size = setup_size;
     request->body_offset = setup + whole_pages(setup_size);
@@ -84,9 +86,25 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
     request->response_size = pool->response_size;
     request->input_offset = request->input_size = 0;
     request->out_max = pool->policy.values.out_bytes; /* the same for all jobs */
+    request->group = slot->group.folder >= 0;
+    request->group_error = (uint32_t)pool->groups.error;
     slot->body = (unsigned char *)request + request->body_offset;
     slot->reply = (unsigned char *)request + request->return_offset;
     slot->response_bytes = (unsigned char *)slot->response + request->response_offset;
+}
+
+/* It may have none: then the worker says whether it goes on without. */
+static void
+make_group(errand__sandbox_slot *slot, errand__worker_files *out_files)
+{
+    errand__sandbox *pool = slot->pool;
+
+    out_files->join_fd = -1;
+    slot->group.folder = -1;
+    if (pool->groups.place >= 0)
+        pool->groups.error =
+            errand__group_create(&pool->groups, pool->policy.values.memory_bytes,
+                                 &slot->group, &out_files->join_fd);
 }
 
 int
@@ -125,6 +143,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     }
     out_files->lifeline_fd = ends[0];
     slot->lifeline = ends[1];
+    make_group(slot, out_files);
     fill_request(slot, setup_size);
     errand__setup_write(&pool->policy, pool->entries, slot->entry_count,
                         (uint32_t)getpid(), (unsigned char *)slot->request + setup);
@@ -135,13 +154,14 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
                                                         setup + written->entries));
     out_files->path_fds = pool->path_fds;
     out_files->path_count = pool->path_count;
+    out_files->input_fd = pool->region != NULL ? errand__region_fd(pool->region) : -1;
     slot->sequence = slot->previous = slot->call_sequence = 0;
     slot->jobs = slot->layers = slot->landlock_abi = 0;
     slot->intent = slot->kill_intent = ERRAND__INTENT_NONE;
     slot->asked = slot->dirty = slot->used = 0;
     slot->pid = -1;
     slot->fd = -1;
-    slot->died = slot->killed = slot->settled = false;
+    slot->died = slot->killed = slot->settled = slot->borrowed = false;
     return 0;
 }
 
@@ -168,6 +188,7 @@ void
 errand__slot_clear(errand__sandbox_slot *slot)
 {
     errand__slot_cut(slot);
+    errand__group_destroy(&slot->pool->groups, &slot->group);
     map_nothing(slot->request, slot->mapped_request);
     map_nothing(slot->response, slot->mapped_response);
     if (slot->room > slot->pool->response_size) {
@@ -255,6 +276,11 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     slot->began_cycles = hand->hands->cycles;
     request->entry = job->entry;
     request->body_used = job->size;
+    if (job->input_size != 0 || slot->borrowed) {
+        request->input_offset = job->input_offset;
+        request->input_size = job->input_size;
+        slot->borrowed = job->input_size != 0;
+    }
     atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
     atomic_store_explicit(&request->host_cpu,
                           hand->only != NULL && !errand__place_crowded(place)

@@ -21,6 +21,28 @@ portable_of(const errand__record *record)
                : NULL;
 }
 
+/* What the job borrows of the pool's region. */
+static errand_status
+borrow(errand__sandbox *pool, errand__sandbox_job *job,
+       const errand_portable_type *portable, const void *state)
+{
+    const errand_ffi_buffer *buffer = NULL;
+
+    job->ready_input_offset = job->ready_input_size = 0;
+    if (portable->struct_size >=
+            offsetof(errand_portable_type, borrowed) + sizeof(void *) &&
+        portable->borrowed != NULL)
+        buffer = portable->borrowed(state);
+    if (buffer == NULL)
+        return ERRAND_OK;
+    if (pool->region == NULL ||
+        !errand__region_holds(pool->region, buffer, &job->ready_input_offset))
+        return errand__misuse(ERRAND_EINVAL, "errand_submit",
+                              "the job borrows a buffer that is not of this sandbox");
+    job->ready_input_size = errand_ffi_buffer_size(buffer);
+    return ERRAND_OK;
+}
+
 errand_status
 errand__sandbox_ready(errand_lease *lease, const errand__record *record)
 {
@@ -42,6 +64,9 @@ errand__sandbox_ready(errand_lease *lease, const errand__record *record)
     if (size > place->pool->policy.values.in_bytes)
         return errand__misuse(ERRAND_EINVAL, "errand_submit",
                               "the request is larger than in_bytes of the policy");
+    status = borrow(place->pool, job, portable, record->state);
+    if (status != ERRAND_OK)
+        return status;
     entry = portable->entry(record->state);
     status = errand__entry_find(place->pool, entry, &job->ready_entry);
     if (status == ERRAND_OK)
@@ -127,6 +152,8 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     job->generation = generation;
     job->entry = job->ready_entry;
     job->size = job->ready_size;
+    job->input_offset = job->ready_input_offset;
+    job->input_size = job->ready_input_size;
     job->deadline_ns = deadline;
     if (place->queued == 0 && !errand__sandbox_enough_locked(pool))
         slot = errand__idle_take_locked(pool, job->entry);

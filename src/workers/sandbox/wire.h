@@ -11,7 +11,10 @@
  * The worker is started as  errand-worker serve  with an empty environment.  Descriptors: 0-2
  * /dev/null, 3 request file, 4 response file, 5 the lifeline (a pipe's reading end: the kernel
  * ends the worker when something is written or nobody holds the other end; the worker can
- * neither close nor change it), 6.. the policy's paths (O_PATH, in their order).
+ * neither close nor change it), 6.. the policy's paths (O_PATH, in their order), and behind
+ * them, where input_file_size is not 0, the input file: one for all workers of the pool, which
+ * they only read (sealed as the request file is); behind that, where group is 1, the file by
+ * which it joins its control group.
  *
  * One conversation: the host writes command, sequence and what belongs to it, and rings; the
  * worker writes bytes and answers with that sequence.  Each ring has a sequence of its own, so
@@ -48,6 +51,9 @@ typedef struct errand__wire_request {
     uint32_t version, struct_size;
     char library_version[16];
     uint64_t request_file_size, response_file_size;
+    uint64_t input_file_size; /* 0 = there is none */
+    uint32_t group; /* 1 = it has a group to join; 0 = none, and group_error why */
+    uint32_t group_error;
     uint64_t setup_offset, setup_size;   /* errand__wire_setup and what it points to */
     uint64_t body_offset, body_size;     /* where requests are written */
     uint64_t return_offset, return_size; /* where answers of callbacks are written */
@@ -77,7 +83,7 @@ typedef struct errand__wire_request {
     uint64_t body_used;   /* CALL: bytes of the request, from body_offset */
     uint64_t return_used; /* RETURN: bytes of the answer, from return_offset */
     uint64_t input_offset,
-        input_size; /* CALL: a borrowed region of the request file; 0 = none */
+        input_size; /* CALL: borrowed bytes of the input file; size 0 = none */
     /* CALL: bytes that all pieces together may have.  Alone on a line that both sides keep, as it is
      * written once. */
     _Alignas(64) uint64_t out_max;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes
- * - Order: what needs a right comes before what takes it away.  Namespaces, descriptors, user,
+ * - Order: what needs a right comes before what takes it away.  Group, namespaces, descriptors, user,
  *   parent's death (a change of user forgets it), limits, no new privileges, files and network,
  *   system calls.  Constructors of libraries run after all that; the second ruleset and filter
  *   only narrow it.
@@ -45,6 +45,23 @@ static bool
 wanted(const errand__worker *self, uint32_t layer)
 {
     return (self->setup->want_layers & layer) != 0;
+}
+
+/* Everything that it takes from now on is counted there. */
+static void
+group_join(errand__worker *self)
+{
+    const errand__wire_request *head = self->request;
+    int descriptor = ERRAND__WIRE_PATH_FD + (int)self->setup->path_count +
+                     (head->input_file_size != 0);
+    if (!wanted(self, ERRAND_LAYER_CGROUP))
+        return;
+    if (head->group == 0)
+        missing(self, ERRAND_LAYER_CGROUP, (int)head->group_error, "control group");
+    else if (write(descriptor, "0", 1) == 1)
+        self->layers |= ERRAND_LAYER_CGROUP;
+    else
+        missing(self, ERRAND_LAYER_CGROUP, errno, "control group");
 }
 
 static void
@@ -137,8 +154,6 @@ user_and_namespaces(errand__worker *self)
     if (own_users)
         user_drop(self);
     namespaces(self, ERRAND_LAYER_USER_NS | ERRAND_LAYER_NET_NS | ERRAND_LAYER_IPC_NS);
-    if (wanted(self, ERRAND_LAYER_PID_NS))
-        missing(self, ERRAND_LAYER_PID_NS, ENOSYS, "process namespace");
     close_others(self);
     if (!own_users)
         user_drop(self);
@@ -201,7 +216,8 @@ limits(errand__worker *self)
     const errand__wire_setup *setup = self->setup;
     if (!wanted(self, ERRAND_LAYER_RLIMITS))
         return;
-    uint64_t rings = self->request->request_file_size + self->request->response_file_size;
+    uint64_t rings = self->request->request_file_size +
+                     self->request->response_file_size + self->request->input_file_size;
     bool threads = (setup->promises & ERRAND_PROMISE_THREAD) != 0;
     bool done =
         limit_set(RLIMIT_CORE, 0, 0) && limit_set(RLIMIT_MEMLOCK, 0, 0) &&
@@ -322,6 +338,7 @@ void
 errand__worker_confine(errand__worker *self)
 {
     parent_follow(self); /* a change of user makes the kernel forget it */
+    group_join(self);
     errand__worker_preload(self);
     self->tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (threads_now(self) > 1)

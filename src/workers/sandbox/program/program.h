@@ -14,6 +14,7 @@
 typedef struct errand__worker {
     const errand__wire_request *request; /* the request file, read only */
     const unsigned char *request_bytes;
+    const unsigned char *input; /* the input file, read only; NULL = none */
     errand__wire_response *response;
     unsigned char *response_bytes; /* where results go; response_size of them */
     size_t response_size;

@@ -153,18 +153,16 @@ call_function(serving *self, const errand__loaded *entry)
 {
     const errand__wire_request *request = self->worker->request;
     const unsigned char *body = self->worker->request_bytes + request->body_offset;
-    bool borrowed = request->input_offset != 0;
-    const unsigned char *input =
-        borrowed ? self->worker->request_bytes + request->input_offset : NULL;
+    const unsigned char *input = self->worker->input;
+    bool borrowed = input != NULL && request->input_size != 0;
     if (entry->plugin != NULL) {
-        self->call.input = borrowed ? input : body;
+        self->call.input = borrowed ? input + request->input_offset : body;
         self->call.input_size = borrowed ? request->input_size : request->body_used;
         return entry->plugin(&self->call);
     }
     errand_ffi_error error = {0};
-    int32_t code =
-        errand__callee_serve(entry->callee, body, request->body_used, input,
-                             borrowed ? request->input_size : 0, &self->reply, &error);
+    int32_t code = errand__callee_serve(entry->callee, body, request->body_used, input,
+                                        request->input_file_size, &self->reply, &error);
     if (code != 0)
         keep_message(&self->call, error.text);
     return code;
