@@ -248,8 +248,14 @@ drop(void *state)
     host.states--;
 }
 
-static const errand_portable_type portable = {sizeof portable, entry_of,      size_of,
-                                              write_request,   read_response, answer};
+static const errand_portable_type portable = {
+    .struct_size = sizeof portable,
+    .entry = entry_of,
+    .request_size = size_of,
+    .write_request = write_request,
+    .read_response = read_response,
+    .answer = answer,
+};
 static const errand_job_type type = {
     .struct_size = sizeof type,
     .name = "ring",
@@ -278,7 +284,7 @@ look(void)
 static void
 make_host(void)
 {
-    errand__launcher launcher = {start, kill_worker, reap, NULL, NULL};
+    errand__launcher launcher = {.start = start, .kill = kill_worker, .reap = reap};
     errand_sandbox_policy policy = {
         .struct_size = sizeof policy,
         .in_bytes = 4096,
