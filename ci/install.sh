@@ -69,11 +69,21 @@ lua_module() {
             return errand.await(errand.spawn(function() return 42 end))
         end) == 42)'
 }
+# The worker program is found from each place that a file of the library is in.
+sandboxes() {
+    PATH="$prefix/bin:$PATH" errand call - labs 'i64 (i64)' -7 &&
+        LUA_CPATH="$prefix/lib/lua/5.4/?.so" lua5.4 -e '
+            local errand = require "errand"
+            assert(errand.run(function()
+                local c = errand.ffi.open(nil, { isolation = "process" })
+                return c:fn("labs", "i64 (i64)")(-7)
+            end) == 7)'
+}
 # The shared library shows exactly what the public headers declare.
 same_names() {
     python3 tests/lint/exported_names.py "$LD_LIBRARY_PATH/liberrand.so" include
 }
-for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module same_names; do
+for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module sandboxes same_names; do
     code=0
     $test >"$folder/said" 2>&1 || code=$?
     cat "$folder/said"

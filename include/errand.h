@@ -172,7 +172,7 @@ typedef struct errand_spec {
     void *decoder_data;
     const errand_hook_type *held_hook; /* interruptible only; NULL = the token alone */
     void *hook_data;
-    uint64_t deadline_ns;   /* its own: a length from submit; 0 = none */
+    uint64_t deadline_ns;   /* its own: a length from submit; 0 = none; see below */
     uint64_t quarantine_ns; /* quarantined: a length from a cancel; 0 = see work_max */
     uint64_t work_max;      /* quarantined: finite work, told by errand_job_work */
     const char *held_work_unit; /* with work_max: "bytes", "rows" */
@@ -183,6 +183,10 @@ typedef struct errand_spec {
      * of one domain run one at a time, as submitted, in every order. */
     uint64_t domain;
 } errand_spec;
+/* A deadline passes while it is queued: FAILED with ERRAND_CODE_DEADLINE, and its body never
+ * runs.  While it runs: it is asked to end as by a cancel, but its wait goes on; what it
+ * completes counts, and a failure of its own says DEADLINE (with its message), unless a
+ * cancel asked first.  If it has not ended after the runtime's grace: DEADLINE, and HELD. */
 /* errand_spec spec = ERRAND_SPEC_INIT; in C, and in C++, which names no members. */
 #if defined(__cplusplus)
 inline errand_spec
@@ -434,7 +438,7 @@ typedef struct errand_completion {
     errand_outcome outcome;
     errand_code code;
     uint32_t flags;
-    int32_t job_code; /* with ERRAND_CODE_JOB */
+    int32_t job_code; /* with ERRAND_CODE_JOB; with DEADLINE what the body said, or 0 */
     errand_payload payload;
     const char *operation; /* its name */
     const char *message;   /* of a failure, never NULL; valid until the handler returns */

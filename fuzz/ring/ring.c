@@ -5,9 +5,13 @@
  * request is; then each step is a byte and what it needs:
  *   0  a whole answer word          1  status and length under the sequence that is asked for
  *   2  bytes somewhere in the file   3  the host looks
- *   4  the header's other words     5  an answer of the last sequence */
+ *   4  the header's other words     5  an answer of the last sequence
+ *   6  the worker dies, so and so    7  the host changes its mind
+ * The first byte's upper bits: the sequence is about to wrap; the next worker starts strangely. */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -24,12 +28,16 @@ static _Atomic(errand__wire_response *) newest_response;
 static _Atomic(const errand__wire_request *) newest_request;
 static atomic_int newest_fd;
 static size_t response_size, request_size;
+/* strange: 0, or how the next worker starts: what it says of itself, before it dies or instead.
+ * end: how workers end, as reap tells.  Writers: the fuzzer.  Readers: the monitor. */
+static _Atomic uint64_t strange, end;
 
 static struct {
     errand_runtime *runtime;
     errand_executor *executor;
     errand_lease *lease;
     unsigned ended, states;
+    errand_identity identity;
     size_t request;
 } host;
 
@@ -63,6 +71,68 @@ map(int fd, int protection, size_t *out_size)
     return at;
 }
 
+/* Mappings of workers that are gone.  The fuzzer may be writing there: it unmaps them itself. */
+typedef struct gone {
+    struct gone *next;
+    void *at;
+    size_t size;
+} gone;
+static gone *all_gone;
+static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+put_aside(void *at, size_t size)
+{
+    gone *it = malloc(sizeof *it);
+
+    if (it == NULL)
+        abort();
+    pthread_mutex_lock(&gone_lock);
+    *it = (gone){all_gone, at, size};
+    all_gone = it;
+    pthread_mutex_unlock(&gone_lock);
+}
+
+static void
+unmap_gone(void)
+{
+    pthread_mutex_lock(&gone_lock);
+    while (all_gone != NULL) {
+        gone *it = all_gone;
+
+        all_gone = it->next;
+        munmap(it->at, it->size);
+        free(it);
+    }
+    pthread_mutex_unlock(&gone_lock);
+}
+
+/* All words that are read at a start, from one number; a worker that is never ready dies at once. */
+static void
+start_strangely(errand__wire_response *response, int fd)
+{
+    uint64_t how = atomic_exchange_explicit(&strange, 0, memory_order_acq_rel);
+    const uint64_t one = 1;
+    uint32_t ready = 1;
+
+    if (how != 0) {
+        ready = (how & 3) == 0 ? 1 : (uint32_t)(how >> 8) & 255;
+        response->landlock_abi = (uint32_t)(how >> 16);
+        response->setup_errno = (uint32_t)(how >> 24);
+        if ((how & 4) != 0)
+            response->layers = (uint32_t)(how >> 32);
+        memset(response->setup_text, (int)(how >> 40), sizeof response->setup_text);
+        memset(response->entry_text, (int)(how >> 48), sizeof response->entry_text);
+        memset(response->entry_state, (int)(how >> 8), sizeof response->entry_state);
+        atomic_store_explicit(&response->loading, (uint32_t)(how >> 56),
+                              memory_order_relaxed);
+        atomic_store_explicit(&response->answer, how & 8 ? how : 0, memory_order_relaxed);
+    }
+    atomic_store_explicit(&response->ready, ready, memory_order_release);
+    if (ready != 1 && write(fd, &one, sizeof one) != sizeof one)
+        abort();
+}
+
 static int
 start(void *arg, const errand__worker_files *files, int32_t *out_pid, int *out_fd)
 {
@@ -75,7 +145,7 @@ start(void *arg, const errand__worker_files *files, int32_t *out_pid, int *out_f
     *out_pid = 1;
     *out_fd = eventfd(0, EFD_CLOEXEC);
     response->layers = UINT32_MAX;
-    atomic_store_explicit(&response->ready, 1, memory_order_release);
+    start_strangely(response, *out_fd);
     atomic_store_explicit(&newest_fd, *out_fd, memory_order_release);
     atomic_store_explicit(&newest_request, request, memory_order_release);
     atomic_store_explicit(&newest_response, response, memory_order_release);
@@ -98,12 +168,17 @@ reap(void *arg, int32_t pid, int fd, errand__worker_end *out_end)
 {
     (void)arg;
     (void)pid;
-    munmap(atomic_exchange_explicit(&newest_response, NULL, memory_order_acq_rel),
-           response_size);
-    munmap((void *)(uintptr_t)atomic_exchange_explicit(&newest_request, NULL,
-                                                       memory_order_acq_rel),
-           request_size);
-    out_end->known = true;
+    put_aside(atomic_exchange_explicit(&newest_response, NULL, memory_order_acq_rel),
+              response_size);
+    put_aside((void *)(uintptr_t)atomic_exchange_explicit(&newest_request, NULL,
+                                                          memory_order_acq_rel),
+              request_size);
+    uint64_t how = atomic_exchange_explicit(&end, 0, memory_order_acq_rel);
+    out_end->known = (how & 1) == 0;
+    out_end->code = (how & 2) != 0 ? CLD_EXITED : CLD_KILLED;
+    out_end->status = (int)(how >> 8) & 255;
+    out_end->user_ns = how >> 16;
+    out_end->peak_bytes = how >> 8;
     close(fd);
 }
 
@@ -226,12 +301,30 @@ make_host(void)
         abort();
 }
 
+/* Its next sequences are the last ones and the first. */
+static void
+go_near_the_wrap(uint32_t left)
+{
+    errand__sandbox *pool = errand__sandbox_of(host.executor);
+    errand__sandbox_slot *slot = &pool->slots[0];
+
+    errand__lock_acquire(&pool->lock);
+    if (atomic_load_explicit(&slot->phase, memory_order_acquire) == ERRAND__SLOT_IDLE &&
+        errand__slot_is_quiet(slot)) {
+        slot->sequence = ERRAND__WIRE_SEQUENCES - 1 - left;
+        atomic_store_explicit(&slot->response->answer,
+                              errand__wire_answer(slot->sequence, ERRAND__WIRE_DONE, 0),
+                              memory_order_release);
+    }
+    errand__lock_release(&pool->lock);
+}
+
 static void
 step(input *from, errand__wire_response *response, uint32_t sequence)
 {
     unsigned char *bytes = (unsigned char *)response;
 
-    switch (take(from, 1) % 6) {
+    switch (take(from, 1) % 8) {
     case 0:
         atomic_store_explicit(&response->answer, take(from, 8), memory_order_seq_cst);
         break;
@@ -260,6 +353,11 @@ step(input *from, errand__wire_response *response, uint32_t sequence)
         atomic_store_explicit(&response->worker_cpu, (uint32_t)take(from, 4),
                               memory_order_relaxed);
         break;
+    case 7:
+        if (errand_cancel(host.runtime, &host.identity, ERRAND_REASON_EXPLICIT, NULL) !=
+            ERRAND_OK)
+            abort();
+        break;
     default:
         atomic_store_explicit(&response->answer,
                               errand__wire_answer(sequence - 1, (uint32_t)take(from, 1),
@@ -273,17 +371,22 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input from = {data, data + size};
     errand_spec spec = ERRAND_SPEC_INIT;
-    errand_identity identity;
     unsigned before = host.ended;
 
     if (host.runtime == NULL)
         make_host();
-    host.request = take(&from, 1) * 16;
+    unmap_gone();
+    uint64_t first = take(&from, 1);
+    host.request = first % 64 * 64;
+    if (first >= 192)
+        atomic_store_explicit(&strange, take(&from, 8), memory_order_release);
+    else if (first >= 128)
+        go_near_the_wrap((uint32_t)first % 4);
     spec.kind = 1;
     spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
     spec.held_job = &type;
     host.states++;
-    if (errand_start(host.lease, &spec, NULL, &identity) != ERRAND_OK)
+    if (errand_start(host.lease, &spec, NULL, &host.identity) != ERRAND_OK)
         abort();
     while (atomic_load_explicit(&errand__sandbox_of(host.executor)->waiting,
                                 memory_order_seq_cst) != 0)
@@ -296,11 +399,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         if (response == NULL || request == NULL)
             break;
+        if (*from.at % 8 == 6) { /* it is not touched any more then */
+            const uint64_t one = 1;
+
+            take(&from, 1);
+            atomic_store_explicit(&end, take(&from, 8), memory_order_release);
+            if (write(atomic_load_explicit(&newest_fd, memory_order_acquire), &one,
+                      sizeof one) != sizeof one)
+                abort();
+            break;
+        }
         step(&from, response, request->sequence);
     }
     look();
-    if (host.ended == before &&
-        errand_cancel(host.runtime, &identity, ERRAND_REASON_EXPLICIT, NULL) != ERRAND_OK)
+    if (host.ended == before && errand_cancel(host.runtime, &host.identity,
+                                              ERRAND_REASON_EXPLICIT, NULL) != ERRAND_OK)
         abort();
     while (host.ended == before) {
         if (errand_park(host.runtime, UINT64_MAX) != ERRAND_OK)

@@ -134,6 +134,11 @@ call(lua_State *L)
     status = errand_task_await(run->visit, lease, &spec, UINT64_MAX, &identity);
     if (status != ERRAND_OK) {
         errand_spec_abandon(&spec);
+        if (status == ERRAND_EINVAL && own->home->isolation.process)
+            errand__lua_error_raise(
+                L, "inval", own->name,
+                "the arguments are larger than input_max allows, or the "
+                "name of the library or function is too long");
     } else if (run->options.on_completion != NULL) {
         lua_pushstring(L, errand_ffi_function_text(own->function));
         errand__lua_report_subject(L, run, &identity);
@@ -281,6 +286,11 @@ ffi_open(lua_State *L)
     memset(home, 0, sizeof *home);
     luaL_setmetatable(L, ERRAND__LUA_LIBRARY);
     errand__lua_ffi_options(L, 2, 3, &home->isolation);
+    if (home->isolation.process && name != NULL && name[0] != '/' && strchr(name, '/'))
+        errand__lua_error_raise(L, "inval", "ffi.open",
+                                "'%s' counts from the current folder, and a sandbox "
+                                "opens only names without a folder and whole paths",
+                                name);
     errand__lua_work_filled(L, errand_ffi_library_create(name, &home->library),
                             "ffi.open");
     return 1;

@@ -30,7 +30,6 @@ static const word_bit layer_words[] = {
     {"user_ns", ERRAND_LAYER_USER_NS},
     {"net_ns", ERRAND_LAYER_NET_NS},
     {"ipc_ns", ERRAND_LAYER_IPC_NS},
-    {"pid_ns", ERRAND_LAYER_PID_NS},
     {"cgroup", ERRAND_LAYER_CGROUP},
     {NULL, 0},
 };
@@ -57,7 +56,7 @@ read_words(lua_State *L, const char *field, const word_bit *words)
             word++;
         if (word->word == NULL) {
             lua_pushlstring(L, text, length);
-            luaL_error(L, "ffi.open: %s knows no '%s': docs/ffi.md lists the words",
+            luaL_error(L, "ffi.open: %s knows no '%s': docs/sandbox.md lists the words",
                        field, lua_tostring(L, -1));
         }
         bits |= word->bit;

@@ -259,6 +259,12 @@ ERRAND_API void errand_ffi_buffer_abandon(errand_ffi_buffer **take_buffer);
 ERRAND_API void *errand_ffi_buffer_data(const errand_ffi_buffer *buffer);
 ERRAND_API size_t errand_ffi_buffer_size(const errand_ffi_buffer *buffer);
 ERRAND_API bool errand_ffi_buffer_pinned(const errand_ffi_buffer *buffer);
+/* errand_ffi_buffer_shared: is it one of errand_sandbox_buffer, which that sandbox's workers read
+ *   in place?
+ * errand_ffi_buffer_pin, _unpin: for a job type of the host's own, from the spec to its drop. */
+ERRAND_API bool errand_ffi_buffer_shared(const errand_ffi_buffer *buffer);
+ERRAND_API void errand_ffi_buffer_pin(errand_ffi_buffer *buffer);
+ERRAND_API void errand_ffi_buffer_unpin(errand_ffi_buffer *buffer);
 
 /* ---- callbacks --------------------------------------------------------------------- */
 

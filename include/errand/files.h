@@ -13,8 +13,8 @@
  * Class: all are interruptible and async: for a reactor (errand/io.h), where even an open
  *   that never ends (a FIFO that nobody writes to) can be cancelled and has a deadline.
  *   How many the system does at once: helpers of errand_reactor_config; more wait.
- * Cancelled, or beyond its deadline: it ends when the system has given it back; what a
- *   write did until then is done.
+ * Cancelled, or beyond its deadline: it ends when the system has given it back, as
+ *   STOPPED or with ERRAND_CODE_DEADLINE; what a write did until then is done.
  * Ownership: files are counted; a completion's payload is one reference, each operation
  *   has one until its state is dropped; the last one closes the descriptor.  An object is
  *   used by one thread at a time, its runtime's.

@@ -29,8 +29,8 @@
  *   poisons nothing; so do peek, and accept and datagrams, whose cancel loses none.
  * Failures: job codes, ERRAND_OPERATION_TABLE: CLOSED, TIMEOUT, BIND_FAILED,
  *   CONNECTION_FAILED, ACCEPT_FAILED, RECEIVE_FAILED, SEND_FAILED; STOPPED (cancelled),
- *   LIMIT, MEMORY, PERMISSION.  A spec's deadline_ns ends one that has begun as a cancel
- *   does (STOPPED); a limit (below) as TIMEOUT.
+ *   LIMIT, MEMORY, PERMISSION.  A spec's deadline_ns stops one that has begun as a
+ *   cancel does, and it fails with ERRAND_CODE_DEADLINE; a limit (below) as TIMEOUT.
  * Replay: nothing is out; objects made from a log have addresses and no descriptor, and
  *   EBUSY is not answered for them.
  * All functions are [any] unless they say otherwise.

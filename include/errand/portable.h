@@ -34,6 +34,10 @@ typedef struct errand_portable_type {
      * the protocol.  NULL = it may not ask. */
     size_t (*answer)(errand_job *job, void *state, const unsigned char *question,
                      size_t size, unsigned char *out_answer, size_t room);
+    /* A buffer for which errand_ffi_buffer_shared is true and whose bytes the worker is to read
+     * where they lie: a plug-in's function gets them as its input, in place of the request.  The
+     * state has it pinned.  NULL answered = none, NULL = never. */
+    const struct errand_ffi_buffer *(*borrowed)(const void *state);
 } errand_portable_type;
 enum { ERRAND_PORTABLE_BROKEN = -1 };
 

@@ -56,7 +56,7 @@ ERRAND_API uint64_t errand_exit_digest(const void *data, size_t size);
 /* errand_spec_process_wait: until it has ended; reaps it; later ones give the same.  A
  *   status other than 0 and a signal are results.  Cancelled, or beyond its deadline:
  *   SIGTERM to the group, SIGKILL to it after term_ns or when its leader has ended,
- *   whichever is first; then STOPPED.  LOST: somebody else took its status.
+ *   whichever is first; then STOPPED, or ERRAND_CODE_DEADLINE.  LOST: somebody else took its status.
  *   Gives: errand_exit_type.
  * errand_spec_process_write: all of the bytes, which are copied, to its stdin; waits
  *   while it does not read.  SEND_FAILED: it reads no more.  Poisons as a stream's sink.

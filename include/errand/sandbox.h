@@ -10,6 +10,7 @@
  * kept waiting before; a job is a message in memory that both share.  Nothing that a worker
  * writes is believed: it is copied once, then checked. */
 #include "errand/executor.h"
+#include "errand/ffi.h"
 #include "errand/portable.h"
 ERRAND_BEGIN
 
@@ -32,8 +33,8 @@ enum {
     ERRAND_LAYER_USER_NS = 32,
     ERRAND_LAYER_NET_NS = 64,
     ERRAND_LAYER_IPC_NS = 128,
-    ERRAND_LAYER_PID_NS = 256,
-    ERRAND_LAYER_CGROUP = 512
+    /* 256 is not used. */
+    ERRAND_LAYER_CGROUP = 512 /* a control group of its own, with memory_bytes */
 };
 typedef enum errand_on_deny {
     ERRAND_DENY_KILL = 0, /* the kernel ends the worker at the call */
@@ -64,13 +65,16 @@ typedef struct errand_sandbox_policy {
     uint64_t memory_bytes; /* address space, rings apart; 0 = 512 MiB */
     uint64_t stack_bytes;  /* 0 = 8 MiB */
     uint64_t in_bytes;     /* of one request; 0 = 1 MiB; at most 1 GiB */
-    uint64_t out_bytes;    /* of one result; 0 = 16 MiB; at most 1 GiB */
-    uint64_t file_bytes;   /* of a file that it writes; 0 = none with PURE, else 1 GiB */
-    uint32_t descriptors;  /* 0 = 64 */
-    uint32_t cpu_seconds;  /* of one worker, between two recycles; 0 = no limit */
-    uint64_t deadline_ns;  /* of jobs that bring none; 0 = 60 s */
-    uint64_t grace_ns;     /* between a cancel and the kill; 0 = at once */
-    uint32_t reuse;        /* jobs per worker: 0 = no limit, 1 = a fresh one for each */
+    uint64_t
+        shared_in_bytes;  /* of all buffers of errand_sandbox_buffer together, in whole
+                                 pages; 0 = none; at most 64 GiB */
+    uint64_t out_bytes;   /* of one result; 0 = 16 MiB; at most 1 GiB */
+    uint64_t file_bytes;  /* of a file that it writes; 0 = none with PURE, else 1 GiB */
+    uint32_t descriptors; /* 0 = 64 */
+    uint32_t cpu_seconds; /* of one worker, between two recycles; 0 = no limit */
+    uint64_t deadline_ns; /* of jobs that bring none; 0 = 60 s */
+    uint64_t grace_ns;    /* between a cancel and the kill; 0 = at once */
+    uint32_t reuse;       /* jobs per worker: 0 = no limit, 1 = a fresh one for each */
     errand_on_deny on_deny;
     uint64_t tenant; /* a name for the report; a sandbox serves one tenant */
 } errand_sandbox_policy;
@@ -99,8 +103,11 @@ typedef struct errand_sandbox_config {
  *   Cancel: queued, as everywhere.  Running: the worker is asked, and killed after grace_ns:
  *     FAILED with CANCELLED.  What it answers before counts as its result.
  *   Breaker: crash_limit crashes, or failed starts, within crash_window_ns stop all starts for
- *     breaker_ns.  What is queued while no worker lives and none can be started fails with
- *     SPAWN; nothing waits for ever.
+ *     breaker_ns.  What is queued while no worker lives that could run it, and none can be
+ *     started, fails with SPAWN; nothing waits for ever.
+ *   Libraries: a worker opens those of all entries when it starts.  One that ended two starts
+ *     in a row, or held each up for 10 s, is left out from then on: its jobs FAILED with JOB,
+ *     the text says so; those of others only wait longer.
  *   Workers above workers_min, once started, stay until they are recycled.
  * Thread: [any].   Errors: ENOMEM · EINVAL (the policy: out_text says which field and why) ·
  *   EUNSUPPORTED (a required layer is not to be had here: out_text names it) · ESYSTEM (the
@@ -109,6 +116,17 @@ typedef struct errand_sandbox_config {
 ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_create(
     const errand_sandbox_config *config, errand_executor **out_executor, char *out_text,
     size_t size);
+
+/* errand_sandbox_buffer: a buffer whose bytes this sandbox's workers read where they lie, uncopied,
+ * as bytes of a call (errand_ffi_buffer_value) or input of errand_spec_plugin_buffer; as out bytes
+ * or inout bytes it is copied like any other, on a pool of threads it is like any other.  No worker
+ * can write it.  Every worker can read every one of them at any time: what is in there is the
+ * tenant's.  It lives on when the sandbox is gone; what it took of shared_in_bytes is free again
+ * when it was abandoned and its last call drained.  A child of fork has not got its memory.
+ * Thread: [any].   Errors: ENOMEM (also: there is no such gap in shared_in_bytes) · EINVAL (size
+ *   0, or no sandbox) · EUNSUPPORTED (shared_in_bytes is 0) · EFORKED. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_buffer(
+    errand_executor *executor, size_t size, errand_ffi_buffer **out_buffer);
 
 /* What a completion of a sandboxed job can tell beside its code.
  * FAILED: JOB (the job's own; errno with ENOMEM) · DEADLINE · CANCELLED · SPAWN (no worker could
@@ -153,7 +171,9 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_snapshot_read(
 /* ---- plug-ins ------------------------------------------------------------------------- */
 enum { ERRAND_KIND_PLUGIN = 0x0E000021 }; /* of errand_spec_plugin */
 /* errand_spec_plugin: call a plug-in's function with bytes, which are copied; the result is an
- * errand_plugin_bytes.  On a pool of threads the object is opened in this process.
+ * errand_plugin_bytes.  On a pool of threads the object is opened in this process.  A sandbox
+ * takes, here and of errand_spec_call, a name without a folder, as for dlopen, or a path that
+ * begins with /: submit answers EINVAL to another one.
  * Thread: [any].   Errors: ENOMEM · EINVAL. */
 typedef struct errand_plugin_bytes {
     const unsigned char *bytes;
@@ -163,6 +183,13 @@ ERRAND_API extern const errand_payload_type errand_plugin_bytes_type;
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_plugin(
     errand_spec *out_spec, const char *library, const char *symbol, const void *bytes,
     size_t size);
+/* errand_spec_plugin_buffer: the same with a buffer's bytes, which is pinned (see errand/ffi.h):
+ * uncopied on a pool of threads, and in the sandbox that it is of; copied where
+ * it is of errand_ffi_buffer_create.
+ * Thread: [any].   Errors: ENOMEM · EINVAL. */
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_plugin_buffer(
+    errand_spec *out_spec, const char *library, const char *symbol,
+    errand_ffi_buffer *buffer);
 
 ERRAND_END
 #endif

@@ -65,6 +65,8 @@ bool errand__post_record(errand__block *block, errand__record *record,
                          uint32_t generation, uint64_t more_flags);
 /* Sets the token; answers the word before. */
 uint64_t errand__token_set(errand__record *record);
+/* Its deadline does.  If nobody else did before, a failure of the job's own says DEADLINE. */
+void errand__token_set_overdue(errand__record *record);
 /* Arms: stores QUEUED with the record's generation; answers the generation.  named: the host had
  * its identity before, so another thread may be posting to it. */
 static inline uint32_t

@@ -60,10 +60,13 @@ errand__claim_here(const errand__block *block, errand__record *record,
     return true;
 }
 
+/* Who fails because its deadline asked it to end, fails by its deadline, whatever it calls that. */
 static inline uint64_t
 settled_word(uint64_t control, errand_outcome outcome, errand_code code,
              uint64_t more_flags)
 {
+    if (code == ERRAND_CODE_JOB && (control & ERRAND__FLAG_OVERDUE) != 0)
+        code = ERRAND_CODE_DEADLINE;
     return (control & ~ERRAND__STATE_MASK) | ERRAND__SETTLED |
            (uint64_t)outcome << ERRAND__OUTCOME_SHIFT |
            (uint64_t)code << ERRAND__CODE_SHIFT | more_flags;
@@ -114,7 +117,7 @@ drop_rest(errand__block *block, errand__record *record)
     if (record->extra != NULL) {
         errand_waker_abandon(&record->extra->waker);
         if (record->extra != &errand__label_only)
-            errand__mem_free(NULL, record->extra, sizeof *record->extra);
+            errand__extra_free(record->extra);
     }
     errand__block_let(block);
 }
@@ -203,6 +206,18 @@ errand__token_set(errand__record *record)
 {
     return atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_CANCEL,
                                     memory_order_acq_rel);
+}
+
+void
+errand__token_set_overdue(errand__record *record)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+    uint64_t flags = ERRAND__FLAG_CANCEL | ERRAND__FLAG_OVERDUE;
+
+    if ((control & ERRAND__FLAG_CANCEL) != 0)
+        flags = ERRAND__FLAG_CANCEL;
+    atomic_fetch_or_explicit(&record->control, flags,
+                             memory_order_acq_rel); /* Pairs: control-claim */
 }
 
 bool

@@ -134,15 +134,17 @@ errand_ffi_buffer_pinned(const errand_ffi_buffer *buffer)
 }
 
 void
-errand__buffer_pin(errand_ffi_buffer *buffer)
+errand_ffi_buffer_pin(errand_ffi_buffer *buffer)
 {
-    atomic_fetch_add_explicit(&buffer->uses, PIN, memory_order_relaxed);
+    if (buffer != NULL)
+        atomic_fetch_add_explicit(&buffer->uses, PIN, memory_order_relaxed);
 }
 
 void
-errand__buffer_unpin(errand_ffi_buffer *buffer)
+errand_ffi_buffer_unpin(errand_ffi_buffer *buffer)
 {
-    let(buffer, PIN);
+    if (buffer != NULL)
+        let(buffer, PIN);
 }
 
 bool
@@ -150,4 +152,24 @@ errand__buffer_region(const errand_ffi_buffer *buffer, uint64_t *out_offset)
 {
     return buffer->memory->region != NULL &&
            buffer->memory->region(buffer->owner, buffer->data, out_offset);
+}
+
+bool
+errand_ffi_buffer_shared(const errand_ffi_buffer *buffer)
+{
+    uint64_t offset;
+
+    return buffer != NULL && errand__buffer_region(buffer, &offset);
+}
+
+void *
+errand__buffer_owner(const errand_ffi_buffer *buffer, const errand__buffer_memory *memory)
+{
+    return buffer->memory == memory ? buffer->owner : NULL;
+}
+
+bool
+errand__buffer_beside(const errand_ffi_buffer *buffer, const errand_ffi_buffer *other)
+{
+    return buffer->memory == other->memory && buffer->owner == other->owner;
 }

@@ -29,6 +29,7 @@ enum { BIG = 1 };
 enum { BIG = 0 };
 #endif
 
+static bool is_plain(const errand_ffi_signature *view);
 static int shape_of(const errand_ffi_signature *view);
 static bool place_slots(errand__callee *callee);
 
@@ -56,6 +57,7 @@ errand__callee_create(void *address, const char *signature, errand_ffi_error *ou
         return NULL;
     }
     callee->shape = shape_of(&callee->signature->view);
+    callee->plain = is_plain(&callee->signature->view);
     if (!place_slots(callee)) {
         errand__ffi_refuse(out_error, 0, "no memory for the function");
         errand__callee_destroy(callee);
@@ -105,6 +107,18 @@ shape_of(const errand_ffi_signature *view)
     if (floats == view->count && floats <= 3 && view->result.kind == ERRAND_FFI_F64)
         return SHAPE_FLOATS + (int)floats;
     return SHAPE_NONE;
+}
+
+static bool
+is_plain(const errand_ffi_signature *view)
+{
+    if (view->count > FFI_PLAIN_MAX ||
+        (view->result.kind != ERRAND_FFI_VOID && !errand__kind_scalar(view->result.kind)))
+        return false;
+    for (uint32_t i = 0; i < view->count; i++)
+        if (!errand__kind_scalar(view->parameters[i].kind))
+            return false;
+    return true;
 }
 
 static bool

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "errand/ffi.h"
 #include "errand/portable.h"
+#include "foreign/buffer.h"
 
 /* ---- callee: a function found and described (callee.c, serve.c) ----------------------------- */
 typedef struct errand__callee errand__callee;
@@ -48,6 +49,7 @@ bool errand__ffi_refuse_at(errand_ffi_error *out_error, size_t column, uint32_t 
 /* ---- types (type.c) --------------------------------------------------------------------------- */
 enum {
     FFI_PARAMETERS_MAX = 64,
+    FFI_PLAIN_MAX = 8,          /* parameters of a plain function */
     FFI_DEPTH_MAX = 16,         /* of structures and arrays in each other */
     FFI_STRUCT_MAX = 64 * 1024, /* bytes */
     FFI_LEAVES_MAX = 4096,      /* scalars in one structure */
@@ -101,11 +103,12 @@ struct errand__callee {
     ffi_type **types; /* of the parameters */
     void *type_block; /* ffi_types of structures */
     size_t type_block_size;
-    uint64_t splits;                  /* see errand__cif */
-    int shape;                        /* of the fast paths; 0 = none: by ffi_call */
-    size_t words;                     /* of all slots */
-    size_t result_room;               /* bytes, at least 16 */
-    uint32_t *slots;                  /* each parameter's first word */
+    uint64_t splits;    /* see errand__cif */
+    int shape;          /* of the fast paths; 0 = none: by ffi_call */
+    bool plain;         /* a few scalars, and a scalar or void: see serve.c */
+    size_t words;       /* of all slots */
+    size_t result_room; /* bytes, at least 16 */
+    uint32_t *slots;    /* each parameter's first word */
     errand__trampoline **trampolines; /* of callback parameters, where ready; else NULL */
 };
 /* Arguments in place: slot i is one word (integers widened as their type says, floats' bits in the low
@@ -195,12 +198,13 @@ bool errand__wire_put_result(errand__reply *reply, const errand_ffi_type *type,
 void errand__image_clean(const errand_ffi_type *type, const void *image,
                          unsigned char *out_image);
 
-/* A reply into memory that grows. */
+/* A reply into memory that grows.  It stays where it is initialised. */
 typedef struct errand__memory_reply {
     errand__reply reply;
     unsigned char *bytes;
     size_t size, room, limit;
     bool no_memory;
+    _Alignas(16) unsigned char small[64]; /* bytes, until that is too small */
 } errand__memory_reply;
 void errand__memory_reply_init(errand__memory_reply *memory, size_t limit);
 void errand__memory_reply_fini(errand__memory_reply *memory);
@@ -277,21 +281,6 @@ errand__callee *errand__function_callee(errand_ffi_function *function, int32_t *
                                         errand_ffi_error *out_error);
 const errand_entry *errand__function_entry(const errand_ffi_function *function);
 
-/* ---- buffers (buffer.c) ------------------------------------------------------------------------------ */
-/* Where a buffer's memory comes from. */
-typedef struct errand__buffer_memory {
-    void *(*alloc)(void *owner, size_t size); /* zeroed, 16-aligned; NULL = none */
-    void (*free)(void *owner, void *data, size_t size);
-    /* Where in a region that a sandbox's workers can read it lies; false: nowhere.  May be NULL. */
-    bool (*region)(void *owner, const void *data, uint64_t *out_offset);
-    void (*drop)(void *owner); /* the buffer is gone; may be NULL */
-} errand__buffer_memory;
-errand_status errand__buffer_create(const errand__buffer_memory *held_memory, void *owner,
-                                    size_t size, errand_ffi_buffer **out_buffer);
-void errand__buffer_pin(errand_ffi_buffer *buffer);
-void errand__buffer_unpin(errand_ffi_buffer *buffer);
-bool errand__buffer_region(const errand_ffi_buffer *buffer, uint64_t *out_offset);
-
 /* ---- values and requests (value.c, pack.c) ------------------------------------------------------------- */
 /* A scalar, pointer included, as a word; false: it does not fit. */
 bool errand__value_word(errand_ffi_kind kind, const errand_ffi_value *value,
@@ -321,6 +310,8 @@ void errand__call_destroy(errand__call *call);
 /* The request as another process can read it: without addresses. */
 size_t errand__call_request_size(const errand__call *call);
 void errand__call_write(const errand__call *call, unsigned char *out_bytes);
+/* The first buffer that is read where it lies; NULL = none. */
+const errand_ffi_buffer *errand__call_borrowed(const errand__call *call);
 errand_ffi_callback *errand__call_callback(const errand__call *call, uint32_t parameter);
 
 /* ---- results (result.c, result_codec.c) ------------------------------------------------------------------- */

@@ -184,7 +184,7 @@ keep_all(errand__call *call, const errand_ffi_value *arguments)
         hold->parameter = i;
         if (hold->kind == ERRAND_FFI_BUFFER) {
             hold->object = arguments[i].as.buffer;
-            errand__buffer_pin(arguments[i].as.buffer);
+            errand_ffi_buffer_pin(arguments[i].as.buffer);
         } else {
             hold->object = arguments[i].as.callback;
             errand__trampoline_pin(errand__callback_trampoline(arguments[i].as.callback));
@@ -192,6 +192,29 @@ keep_all(errand__call *call, const errand_ffi_value *arguments)
         }
         call->hold_count++;
     }
+}
+
+/* Bytes that a sandbox's workers read in place: a call runs in one of them. */
+static bool
+of_one_sandbox(const errand_ffi_signature *view, const errand_ffi_value *arguments,
+               errand_ffi_error *out_error)
+{
+    const errand_ffi_buffer *first = NULL;
+
+    for (uint32_t i = 0; i < view->count; i++) {
+        const errand_ffi_buffer *buffer = arguments[i].as.buffer;
+
+        if (view->parameters[i].kind != ERRAND_FFI_BYTES ||
+            arguments[i].kind != ERRAND_FFI_BUFFER || !errand_ffi_buffer_shared(buffer))
+            continue;
+        if (first != NULL && !errand__buffer_beside(first, buffer))
+            return errand__ffi_refuse(
+                out_error, i + 1,
+                "argument %u: a buffer of another sandbox than one before it",
+                (unsigned)i + 1);
+        first = buffer;
+    }
+    return true;
 }
 
 errand_status
@@ -207,6 +230,8 @@ errand__call_create(errand_ffi_function *function, const errand_ffi_value *argum
                            count, (unsigned)view->count);
         return ERRAND_EINVAL;
     }
+    if (!of_one_sandbox(view, arguments, out_error))
+        return ERRAND_EINVAL;
     for (uint32_t i = 0; i < view->count; i++)
         holds += kept(&view->parameters[i], &arguments[i]);
     call = errand__mem_alloc(NULL, sizeof *call + holds * sizeof call->holds[0]);
@@ -233,7 +258,7 @@ errand__call_destroy(errand__call *call)
         struct errand__call_hold *hold = &call->holds[i];
 
         if (hold->kind == ERRAND_FFI_BUFFER)
-            errand__buffer_unpin(hold->object);
+            errand_ffi_buffer_unpin(hold->object);
         else
             errand__trampoline_unpin(errand__callback_trampoline(hold->object));
     }
@@ -248,6 +273,19 @@ errand__call_callback(const errand__call *call, uint32_t parameter)
     for (size_t i = 0; i < call->hold_count; i++)
         if (call->holds[i].kind == ERRAND_FFI_CALLBACK &&
             call->holds[i].parameter == parameter)
+            return call->holds[i].object;
+    return NULL;
+}
+
+const errand_ffi_buffer *
+errand__call_borrowed(const errand__call *call)
+{
+    const errand_ffi_signature *view = errand_ffi_function_signature(call->function);
+
+    for (size_t i = 0; i < call->hold_count; i++)
+        if (call->holds[i].kind == ERRAND_FFI_BUFFER &&
+            view->parameters[call->holds[i].parameter].kind == ERRAND_FFI_BYTES &&
+            errand_ffi_buffer_shared(call->holds[i].object))
             return call->holds[i].object;
     return NULL;
 }
@@ -325,6 +363,8 @@ errand__call_request_size(const errand__call *call)
 {
     errand__memory_reply to = {.reply = {.write = count_write}};
 
+    if (call->hold_count == 0) /* no address stands in it */
+        return call->request.size;
     write_all(call, &to);
     return to.size;
 }
@@ -337,6 +377,10 @@ errand__call_write(const errand__call *call, unsigned char *out_bytes)
                                .room = errand__call_request_size(call)};
     uint64_t size;
 
+    if (call->hold_count == 0) {
+        memcpy(out_bytes, call->request.bytes, call->request.size);
+        return;
+    }
     write_all(call, &to);
     size = to.size;
     memcpy(out_bytes + 8, &size, sizeof size);

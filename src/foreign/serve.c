@@ -6,13 +6,14 @@
  * gets their address in the request.  What it may write (out, inout) lies in the frame's own block,
  * and is written to the reply when it returned.
  *
- * A callback of the host's is a trampoline of the callee: it writes down its arguments, asks through
- * the reply, and gives back what the answer says; on any other thread than the one that serves, and
- * where nobody answers, it gives 0. */
+ * A plain function, of a few scalars, is the common case and has nothing to be measured: one look at
+ * its request tells that it fits, and its response is one piece.  What does not fit goes the long way,
+ * where the error is found.
+ */
 #include <string.h>
 #include "foreign/foreign.h"
 
-enum { FRAME_SMALL = 1024, QUESTION_MAX = 1024 * 1024 };
+enum { FRAME_SMALL = 1024 };
 
 _Thread_local const errand__current *errand__current_call;
 
@@ -29,13 +30,6 @@ typedef struct served {
         uint64_t tag, size;
     } memory[FFI_PARAMETERS_MAX]; /* of out and inout parameters */
 } served;
-
-typedef struct asker {
-    errand__callee *callee;
-    uint32_t parameter;
-} asker;
-
-static void ask_host(void *owner, void *result, void **arguments);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -108,7 +102,8 @@ check(served *self)
         }
         if (record.tag == FFI_TAG_ASK && self->callee->trampolines == NULL) {
             errand__ffi_refuse(self->error, i + 1,
-                               "callbacks are not possible here: no memory for code");
+                               "callbacks are not possible here: no memory for code; a "
+                               "sandbox gives it with the promise 'callback'");
             return ERRAND_FFI_CODE_NO_EXEC;
         }
         self->copies += (size_t)copied(kind, &record);
@@ -212,6 +207,44 @@ respond(served *self, errand__reply *reply)
     return true;
 }
 
+/* False: the long way. */
+static bool
+serve_plain(const errand__callee *callee, const unsigned char *bytes, size_t bytes_size,
+            errand__reply *reply, errand_ffi_error *out_error, int32_t *out_code)
+{
+    const errand_ffi_signature *view = &callee->signature->view;
+    uint32_t head[2];
+    uint64_t size, words[FFI_PLAIN_MAX], response[2];
+    void *addresses[FFI_PLAIN_MAX];
+    _Alignas(16) uint64_t result[2] = {0, 0};
+    errand__frame frame = {.words = words, .addresses = addresses, .result = result};
+
+    if (!callee->plain || bytes_size != 16 + 8 * (size_t)view->count)
+        return false;
+    memcpy(head, bytes, sizeof head);
+    memcpy(&size, bytes + 8, sizeof size);
+    if (head[0] != FFI_WIRE_VERSION || head[1] != view->count || size != bytes_size)
+        return false;
+    for (uint32_t i = 0; i < view->count; i++) {
+        errand_ffi_kind kind = view->parameters[i].kind;
+
+        memcpy(&words[i], bytes + 16 + (size_t)8 * i, sizeof words[i]);
+        words[i] = errand__word_narrow(kind, words[i]);
+        addresses[i] = errand__word_place(kind, &words[i]);
+    }
+    errand__callee_call(callee, &frame);
+    head[1] = (uint32_t)frame.sys_errno;
+    memcpy(response, head, sizeof head);
+    response[1] = errand__word_narrow(view->result.kind, result[0]);
+    *out_code = 0;
+    if (!reply->write(reply, response, view->result.kind == ERRAND_FFI_VOID ? 8 : 16)) {
+        errand__ffi_refuse(out_error, 0,
+                           "the answer is larger than allowed; raise the limit");
+        *out_code = ERRAND_FFI_CODE_OUTPUT;
+    }
+    return true;
+}
+
 static int32_t
 serve(served *self, errand__reply *reply, void *running)
 {
@@ -258,12 +291,15 @@ errand__callee_serve(errand__callee *callee, const unsigned char *request, size_
                      const unsigned char *input, size_t input_size, errand__reply *reply,
                      errand_ffi_error *out_error)
 {
+    int32_t code;
+
+    if (serve_plain(callee, request, size, reply, out_error, &code))
+        return code;
     served self = {.callee = callee,
                    .request = {.base = request, .size = size},
                    .input = input,
                    .input_size = input == NULL ? 0 : input_size,
                    .error = out_error};
-
     return serve(&self, reply, NULL);
 }
 
@@ -272,124 +308,13 @@ errand__callee_serve_direct(errand__callee *callee, const unsigned char *request
                             size_t size, errand__reply *reply, void *running,
                             errand_ffi_error *out_error)
 {
+    int32_t code;
+
+    if (serve_plain(callee, request, size, reply, out_error, &code))
+        return code;
     served self = {.callee = callee,
                    .request = {.base = request, .size = size},
                    .direct = true,
                    .error = out_error};
-
     return serve(&self, reply, running);
-}
-
-/* ---- callbacks of a callee --------------------------------------------------------------------- */
-
-bool
-errand__callee_calls_back(const errand__callee *callee)
-{
-    const errand_ffi_signature *view = &callee->signature->view;
-
-    for (uint32_t i = 0; i < view->count; i++)
-        if (view->parameters[i].kind == ERRAND_FFI_CALLBACK)
-            return true;
-    return false;
-}
-
-static errand__trampoline *
-make_asker(errand__callee *callee, uint32_t i, errand_ffi_error *out_error)
-{
-    const errand_ffi_type *type = &callee->signature->view.parameters[i];
-    errand_ffi_signature view = {.struct_size = sizeof view,
-                                 .result = type->items[0],
-                                 .parameters = type->items + 1,
-                                 .count = type->count};
-    asker *owner = errand__mem_alloc(NULL, sizeof *owner);
-    errand__trampoline *made;
-    bool no_exec;
-
-    if (owner == NULL) {
-        errand__ffi_refuse(out_error, i + 1, "no memory for the callback");
-        return NULL;
-    }
-    *owner = (asker){callee, i};
-    made = errand__trampoline_create(&view, NULL, ask_host, owner, out_error, &no_exec);
-    if (made == NULL)
-        errand__mem_free(NULL, owner, sizeof *owner);
-    return made;
-}
-
-bool
-errand__callee_ready(errand__callee *callee, errand_ffi_error *out_error)
-{
-    const errand_ffi_signature *view = &callee->signature->view;
-
-    if (!errand__callee_calls_back(callee) || callee->trampolines != NULL)
-        return true;
-    callee->trampolines =
-        errand__mem_alloc(NULL, view->count * sizeof *callee->trampolines);
-    if (callee->trampolines == NULL)
-        return errand__ffi_refuse(out_error, 0, "no memory for the callbacks");
-    for (uint32_t i = 0; i < view->count; i++) {
-        if (view->parameters[i].kind != ERRAND_FFI_CALLBACK)
-            continue;
-        callee->trampolines[i] = make_asker(callee, i, out_error);
-        if (callee->trampolines[i] == NULL) {
-            errand__callee_unready(callee);
-            return false;
-        }
-    }
-    return true;
-}
-
-void
-errand__callee_unready(errand__callee *callee)
-{
-    const uint32_t count = callee->signature->view.count;
-
-    for (uint32_t i = 0; i < count; i++) {
-        if (callee->trampolines[i] == NULL)
-            continue;
-        errand__mem_free(NULL, callee->trampolines[i]->owner, sizeof(asker));
-        errand__trampoline_destroy(callee->trampolines[i]);
-    }
-    errand__mem_free(NULL, callee->trampolines, count * sizeof *callee->trampolines);
-    callee->trampolines = NULL;
-}
-
-/* The answer's word; false: it is none. */
-static bool
-read_answer(const errand_ffi_type *result, const void *bytes, size_t size,
-            uint64_t *out_word)
-{
-    errand__wire in = {.base = bytes, .size = size, .good = true};
-    uint32_t version, zero;
-
-    errand__wire_head(&in, &version, &zero);
-    *out_word = result->kind == ERRAND_FFI_VOID ? 0 : errand__wire_word(&in);
-    return errand__wire_end(&in) && version == FFI_WIRE_VERSION && zero == 0;
-}
-
-static void
-ask_host(void *owner, void *result, void **arguments)
-{
-    const asker *self = owner;
-    const errand__current *current = errand__current_call;
-    const errand__trampoline *trampoline = self->callee->trampolines[self->parameter];
-    errand__memory_reply question;
-    const void *answer;
-    size_t size;
-    uint64_t word;
-    bool good;
-
-    if (current == NULL || current->callee != self->callee || current->reply->ask == NULL)
-        return;
-    errand__memory_reply_init(&question, QUESTION_MAX);
-    good = errand__wire_put_head(&question.reply, FFI_WIRE_VERSION, self->parameter);
-    for (uint32_t i = 0; i < trampoline->view.count && good; i++)
-        good = errand__wire_put_result(&question.reply, &trampoline->view.parameters[i],
-                                       arguments[i]);
-    if (good &&
-        current->reply->ask(current->reply, question.bytes, question.size, &answer,
-                            &size) &&
-        read_answer(&trampoline->view.result, answer, size, &word))
-        errand__trampoline_answer(trampoline, result, word);
-    errand__memory_reply_fini(&question);
 }

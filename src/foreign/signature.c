@@ -43,7 +43,12 @@ read_parameters(errand__parser *in, errand_ffi_signature *out)
         in->stack[in->stack_count++] = item;
     } while (errand__parser_take(in, ','));
     if (!errand__parser_take(in, ')'))
-        return ERRAND__PARSER_REFUSE(in, in->at, "',' or ')' belongs here");
+        return ERRAND__PARSER_REFUSE(
+            in, in->at,
+            *in->at == '*' ? "'*' is no type; write string, bytes, out bytes or pointer"
+            : errand__parser_word_length(in->at) > 0
+                ? "parameters have a type alone, of one word (uint, llong) and no name"
+                : "',' or ')' belongs here");
     out->count = (uint32_t)(in->stack_count - from);
     out->parameters = errand__parser_keep(in, in->stack + from, out->count);
     in->argument = 0;

@@ -16,6 +16,7 @@ static int32_t call_read(errand_job *job, void *state, const unsigned char *byte
                          size_t size, errand_payload *out_payload);
 static size_t call_answer(errand_job *job, void *state, const unsigned char *question,
                           size_t size, unsigned char *out_answer, size_t room);
+static const errand_ffi_buffer *call_borrowed(const void *state);
 
 static const errand_portable_type call_portable = {
     .struct_size = sizeof(errand_portable_type),
@@ -24,6 +25,7 @@ static const errand_portable_type call_portable = {
     .write_request = call_write,
     .read_response = call_read,
     .answer = call_answer,
+    .borrowed = call_borrowed,
 };
 static const errand_job_type call_job = {
     .struct_size = sizeof(errand_job_type),
@@ -131,6 +133,12 @@ static void
 call_write(const void *state, unsigned char *out_bytes)
 {
     errand__call_write(state, out_bytes);
+}
+
+static const errand_ffi_buffer *
+call_borrowed(const void *state)
+{
+    return errand__call_borrowed(state);
 }
 
 static int32_t

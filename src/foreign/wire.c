@@ -219,12 +219,14 @@ memory_write(errand__reply *reply, const void *bytes, size_t size)
         size_t room = 2 * memory->room > memory->size + size ? 2 * memory->room
                                                              : memory->size + size + 128;
         unsigned char *larger =
-            memory->bytes == NULL
+            memory->bytes == memory->small
                 ? errand__mem_alloc(NULL, room)
                 : errand__mem_grow(NULL, memory->bytes, memory->room, room);
         memory->no_memory = larger == NULL;
         if (larger == NULL)
             return false;
+        if (memory->bytes == memory->small)
+            memcpy(larger, memory->small, memory->size);
         memory->bytes = larger;
         memory->room = room;
     }
@@ -237,12 +239,14 @@ void
 errand__memory_reply_init(errand__memory_reply *memory, size_t limit)
 {
     *memory = (errand__memory_reply){.reply = {.write = memory_write}, .limit = limit};
+    memory->bytes = memory->small;
+    memory->room = sizeof memory->small;
 }
 
 void
 errand__memory_reply_fini(errand__memory_reply *memory)
 {
-    if (memory->bytes != NULL)
+    if (memory->bytes != memory->small)
         errand__mem_free(NULL, memory->bytes, memory->room);
-    memory->bytes = NULL;
+    memory->bytes = memory->small;
 }

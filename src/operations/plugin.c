@@ -17,6 +17,7 @@ typedef struct plugin_state {
     _Alignas(16) errand_entry entry; /* so that the bytes behind are aligned, too */
     const unsigned char *bytes;
     size_t size;
+    errand_ffi_buffer *buffer; /* pinned; NULL = the bytes are behind this */
 } plugin_state;
 
 typedef struct plugin_call { /* in this process */
@@ -55,10 +56,18 @@ plugin_entry(const void *state)
     return &((const plugin_state *)state)->entry;
 }
 
+static const errand_ffi_buffer *
+plugin_borrowed(const void *state)
+{
+    errand_ffi_buffer *buffer = ((const plugin_state *)state)->buffer;
+
+    return errand_ffi_buffer_shared(buffer) ? buffer : NULL;
+}
+
 static size_t
 plugin_request_size(const void *state)
 {
-    return ((const plugin_state *)state)->size;
+    return plugin_borrowed(state) != NULL ? 0 : ((const plugin_state *)state)->size;
 }
 
 static void
@@ -66,7 +75,8 @@ plugin_write_request(const void *state, unsigned char *out_bytes)
 {
     const plugin_state *self = state;
 
-    memcpy(out_bytes, self->bytes, self->size);
+    if (plugin_borrowed(state) == NULL)
+        memcpy(out_bytes, self->bytes, self->size);
 }
 
 static int32_t
@@ -176,20 +186,48 @@ plugin_run(errand_job *job, void *state, errand_payload *out_payload)
     return answer;
 }
 
+static void
+plugin_drop(void *state)
+{
+    plugin_state *self = state;
+
+    errand_ffi_buffer_unpin(self->buffer);
+    errand__operation_block_free(self);
+}
+
 static const errand_portable_type plugin_portable = {
     .struct_size = sizeof plugin_portable,
     .entry = plugin_entry,
     .request_size = plugin_request_size,
     .write_request = plugin_write_request,
     .read_response = plugin_read_response,
+    .borrowed = plugin_borrowed,
 };
 static const errand_job_type plugin_job = {
     .struct_size = sizeof plugin_job,
     .name = "plugin",
     .run = plugin_run,
-    .drop = errand__operation_block_free,
+    .drop = plugin_drop,
     .held_portable = &plugin_portable,
 };
+
+/* A state with copies of the names and size bytes. */
+static plugin_state *
+make_state(const char *library, const char *symbol, const void *bytes, size_t size)
+{
+    size_t library_size = strlen(library) + 1, symbol_size = strlen(symbol) + 1;
+    plugin_state *state =
+        errand__operation_block_alloc(sizeof *state + size + library_size + symbol_size);
+
+    if (state == NULL)
+        return NULL;
+    errand__operation_cursor cursor = {(char *)(state + 1)};
+    state->bytes = (unsigned char *)errand__operation_copy(&cursor, bytes, size);
+    state->size = size;
+    state->entry.library = errand__operation_copy(&cursor, library, library_size);
+    state->entry.symbol = errand__operation_copy(&cursor, symbol, symbol_size);
+    return state;
+}
 
 errand_status
 errand_spec_plugin(errand_spec *out_spec, const char *library, const char *symbol,
@@ -200,16 +238,27 @@ errand_spec_plugin(errand_spec *out_spec, const char *library, const char *symbo
     ERRAND_REQUIRE_ARG(bytes != NULL || size == 0, ERRAND_EINVAL, "bytes is NULL");
     if (size > RESULT_MOST)
         return ERRAND_ENOMEM;
-    size_t library_size = strlen(library) + 1, symbol_size = strlen(symbol) + 1;
-    plugin_state *state =
-        errand__operation_block_alloc(sizeof *state + size + library_size + symbol_size);
+    plugin_state *state = make_state(library, symbol, bytes, size);
     if (state == NULL)
         return ERRAND_ENOMEM;
-    errand__operation_cursor cursor = {(char *)(state + 1)};
-    state->bytes = (unsigned char *)errand__operation_copy(&cursor, bytes, size);
-    state->size = size;
-    state->entry.library = errand__operation_copy(&cursor, library, library_size);
-    state->entry.symbol = errand__operation_copy(&cursor, symbol, symbol_size);
+    errand__operation_spec_fill(out_spec, ERRAND_KIND_PLUGIN, &plugin_job, state);
+    return ERRAND_OK;
+}
+
+errand_status
+errand_spec_plugin_buffer(errand_spec *out_spec, const char *library, const char *symbol,
+                          errand_ffi_buffer *buffer)
+{
+    ERRAND_REQUIRE_ARG(out_spec != NULL && library != NULL && symbol != NULL &&
+                           buffer != NULL,
+                       ERRAND_EINVAL, "out_spec, library, symbol and buffer are needed");
+    plugin_state *state = make_state(library, symbol, NULL, 0);
+    if (state == NULL)
+        return ERRAND_ENOMEM;
+    errand_ffi_buffer_pin(buffer);
+    state->buffer = buffer;
+    state->bytes = errand_ffi_buffer_data(buffer);
+    state->size = errand_ffi_buffer_size(buffer);
     errand__operation_spec_fill(out_spec, ERRAND_KIND_PLUGIN, &plugin_job, state);
     return ERRAND_OK;
 }

@@ -54,12 +54,13 @@ errand__registrar_init(errand__registrar *registrar, errand__record *records,
 void
 errand__registrar_fini(errand__registrar *registrar)
 {
-    while (registrar->free_extras != NULL) {
-        errand__extra *extra = registrar->free_extras;
+    for (int brief = 0; brief < 2; brief++)
+        while (registrar->free_extras[brief] != NULL) {
+            errand__extra *extra = registrar->free_extras[brief];
 
-        registrar->free_extras = extra->next_free;
-        errand__mem_free(NULL, extra, sizeof *extra);
-    }
+            registrar->free_extras[brief] = extra->next_free;
+            errand__extra_free(extra);
+        }
     errand__domains_fini(registrar);
     while (registrar->prepared_all != NULL) {
         errand__prepared *prepared = registrar->prepared_all;
@@ -180,17 +181,29 @@ errand__registrar_find(const errand__registrar *registrar,
 
 errand__extra errand__label_only;
 
-errand__extra *
-errand__extra_take(errand__registrar *registrar)
+static size_t
+extra_size(bool brief)
 {
-    errand__extra *extra = registrar->free_extras;
+    return brief ? offsetof(errand__extra, slot) : sizeof(errand__extra);
+}
 
-    if (extra == NULL)
-        return errand__mem_alloc(NULL, sizeof *extra);
-    registrar->free_extras = extra->next_free;
-    extra->key = extra->begin = extra->due = extra->tie = extra->fate = 0;
+errand__extra *
+errand__extra_take(errand__registrar *registrar, bool brief)
+{
+    errand__extra *extra = registrar->free_extras[brief];
+
+    if (extra == NULL) {
+        extra = errand__mem_alloc(NULL, extra_size(brief));
+        if (extra != NULL)
+            extra->brief = brief;
+        return extra;
+    }
+    registrar->free_extras[brief] = extra->next_free;
     extra->deadline_stage = extra->fixed_code = 0;
     extra->begun = extra->arrived = extra->counted = extra->in_domain = false;
+    if (brief)
+        return extra;
+    extra->key = extra->begin = extra->due = extra->tie = extra->fate = 0;
     atomic_store_explicit(&extra->work_done, 0, memory_order_relaxed);
     return extra;
 }
@@ -200,12 +213,18 @@ errand__extra_give(errand__registrar *registrar, errand__extra *extra)
 {
     if (extra == &errand__label_only)
         return;
-    ERRAND_ASSERT(extra->due_entry.position == 0);
+    ERRAND_ASSERT(extra->brief || extra->due_entry.position == 0);
     if (extra->domain != NULL)
         errand__domain_let(registrar, extra->domain);
     extra->domain = NULL;
-    extra->next_free = registrar->free_extras;
-    registrar->free_extras = extra;
+    extra->next_free = registrar->free_extras[extra->brief];
+    registrar->free_extras[extra->brief] = extra;
+}
+
+void
+errand__extra_free(errand__extra *extra)
+{
+    errand__mem_free(NULL, extra, extra_size(extra->brief));
 }
 
 errand__prepared *

@@ -20,7 +20,7 @@
  *           QUEUED -> CANCELLED (canceller) | RUNNING (worker)
  *           RUNNING -> SETTLED (worker, or whoever writes the worker off)
  *           CANCELLED -> SETTLED (the canceller)
- * Writers: owner (IDLE, QUEUED, recycling, flag CANCEL); one worker or canceller (the rest);
+ * Writers: owner (IDLE, QUEUED, recycling, flags CANCEL and OVERDUE); one worker or canceller (the rest);
  *          any thread (flag POSTED).
  * Readers: everybody who holds a dispatch, a token or an identity of it.
  * Order:   each move is one compare-exchange, acquire-release: its winner owns the job.
@@ -46,6 +46,8 @@ enum {
 #define ERRAND__FLAG_LOST (UINT64_C(1) << 13) /* its message was lost */
 #define ERRAND__FLAG_ASKED                                                               \
     (UINT64_C(1) << 14) /* with POSTED: another thread asked to cancel */
+#define ERRAND__FLAG_OVERDUE                                                             \
+    (UINT64_C(1) << 15) /* with CANCEL: it was its deadline that asked it to end */
 #define ERRAND__OUTCOME_SHIFT    16
 #define ERRAND__CODE_SHIFT       24
 #define ERRAND__GENERATION_SHIFT 32
@@ -87,14 +89,10 @@ typedef struct errand__domain {
 } errand__domain;
 
 /* What only some operations have; allocated in bind (or start) by the runtime's thread, from the
- * library's own memory: a body that outlives its runtime still reads it (O58). */
+ * library's own memory: a body that outlives its runtime still reads it (O58).  A brief one ends
+ * before `slot`: what waits in arrival order, without a limit, is to be small. */
 typedef struct errand__extra {
-    /* First what every operation of the seeded orders needs when it is due. */
-    errand__heap_entry due_entry; /* seeded orders: in the due heap */
-    uint64_t key, begin;          /* seeded orders */
-    errand__domain *domain;       /* a counted reference, or NULL */
-    uint64_t label_hash;          /* seeded orders: of its name */
-    uint32_t slot;                /* seeded orders: its record's */
+    bool brief; /* constant */
     /* What deadline_entry waits for, see deadlines.c; 0 = it is in no heap. */
     uint8_t deadline_stage;
     /* Seeded orders: the errand_code that the program hears of at the due, whatever the body
@@ -107,10 +105,16 @@ typedef struct errand__extra {
     bool counted;               /* seeded: among its lease's told ones */
     bool in_domain;             /* seeded: among its domain's that are out */
     struct errand_waker *waker; /* async: a counted reference; else one for later */
+    errand__domain *domain;     /* a counted reference, or NULL */
     uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
     uint64_t quarantine_ns, work_max; /* 0 = none */
     struct errand__extra *next_free;
-    uint64_t due, tie, fate; /* seeded orders */
+    /* Not of a brief one.  First what every operation of the seeded orders needs when it is due. */
+    uint32_t slot;                /* of a domain, or seeded orders: its record's */
+    errand__heap_entry due_entry; /* seeded orders: in the due heap */
+    uint64_t key, begin;          /* seeded orders */
+    uint64_t label_hash;          /* seeded orders: of its name */
+    uint64_t due, tie, fate;      /* seeded orders */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
@@ -237,7 +241,7 @@ typedef struct errand__registrar {
     uint32_t live;              /* records that are not free */
     bool shared;                /* an inbox handle exists: other threads may post */
     uint64_t next_wait, next_generation, next_operation; /* 0 = exhausted */
-    errand__extra *free_extras;
+    errand__extra *free_extras[2];                       /* whole ones, brief ones */
     errand__domain **domains; /* buckets, a power of 2 of them */
     errand__domain *free_domains;
     size_t domain_room, domain_count;
@@ -276,8 +280,9 @@ errand__record_identity(uint64_t runtime_id, const errand__record *record)
 }
 /* An extra, blank but for the waker that it was given back with and for what record_fill sets;
  * from the free list or the allocator.  NULL = no memory.  give: it is in no heap and no queue. */
-errand__extra *errand__extra_take(errand__registrar *registrar);
+errand__extra *errand__extra_take(errand__registrar *registrar, bool brief);
 void errand__extra_give(errand__registrar *registrar, errand__extra *extra);
+void errand__extra_free(errand__extra *extra); /* its memory, whosever it is now */
 
 /* domain.c.  hold: the domain of this number, with one more reference; NULL = no memory. */
 errand__domain *errand__domain_hold(errand__registrar *registrar, uint64_t number);

@@ -166,8 +166,10 @@ errand__record_key(const errand_runtime *runtime, const errand__record *record)
 {
     bool keyed = errand__seeded(runtime) || errand__inputs(runtime);
 
-    return keyed && record->extra != NULL && record->extra->key != 0 ? record->extra->key
-                                                                     : record->operation;
+    const errand__extra *extra = keyed ? record->extra : NULL;
+
+    return extra != NULL && !extra->brief && extra->key != 0 ? extra->key
+                                                             : record->operation;
 }
 /* Does virtual time say how far this armed operation is?  Not at the end of its runtime or lease,
  * which no due will be waited for; nor, once the run was interrupted, if its executor has it. */

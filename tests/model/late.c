@@ -64,6 +64,7 @@ model_fire(model *m, int op)
         model_settle(m, op, ERRAND_FAILED, ERRAND_CODE_DEADLINE);
     } else if (stage == MODEL_OWN &&
                o->spec.resource_class != ERRAND_QUARANTINED_BLOCKING) {
+        o->overdue |= !o->asked;
         o->asked = o->woken = true;
         model_limit(m, op, MODEL_GRACE, m->grace_ns);
     } else {

@@ -55,6 +55,7 @@ typedef struct model_op {
         vague; /* vague: its end is nobody's promise */
     /* held: it ended without its body; back: that returned; freed: and its state may go */
     bool held, back, freed, beyond;
+    bool overdue; /* its deadline was the first that asked it to end */
     model_stage stage;
     uint64_t order, due_ns, due_order, submit_ns, start_ns, end_ns;
     errand_outcome outcome;

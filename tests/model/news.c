@@ -244,7 +244,8 @@ model_heard(model *m, int op, const errand_completion *c)
         model_rule(m, late == (n->reason != ERRAND_REASON_NONE), "its lateness");
         model_rule(m, o->vague || o->asked == ((c->flags & ERRAND_CANCEL_REQUESTED) != 0),
                    "its cancel request");
-        bool ran = c->outcome != ERRAND_CANCELLED && c->code != ERRAND_CODE_DEADLINE;
+        bool ran = c->outcome != ERRAND_CANCELLED &&
+                   (c->code != ERRAND_CODE_DEADLINE || (o->overdue && !o->held));
         model_rule(
             m,
             !m->times ||
@@ -401,9 +402,10 @@ model_ended(model *m, int op, int32_t answer)
                  answer == 0 ? ERRAND_COMPLETED
                  : panicked  ? ERRAND_PANICKED
                              : ERRAND_FAILED,
-                 answer == 0 ? ERRAND_CODE_NONE
-                 : panicked  ? ERRAND_CODE_PANIC
-                             : ERRAND_CODE_JOB);
+                 answer == 0         ? ERRAND_CODE_NONE
+                 : panicked          ? ERRAND_CODE_PANIC
+                 : m->op[op].overdue ? ERRAND_CODE_DEADLINE
+                                     : ERRAND_CODE_JOB);
 }
 
 void

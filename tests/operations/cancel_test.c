@@ -143,7 +143,9 @@ a_deadline_ends_a_command(void **state)
     assert_int_equal(errand_spec_command(&spec, &config), ERRAND_OK);
     spec.deadline_ns = 50000000;
     rig_run(rig, &spec);
-    rig_assert_failed(rig, ERRAND_OPERATION_STOPPED, 0);
+    assert_int_equal(rig->result.outcome, ERRAND_FAILED);
+    assert_int_equal(rig->result.code, ERRAND_CODE_DEADLINE);
+    assert_int_equal(rig->result.job_code, ERRAND_OPERATION_STOPPED);
     rig_assert_says(rig, "'sleep' was cancelled and ended by signal 15");
     assert_true((rig->result.flags & (ERRAND_HELD | ERRAND_LATE)) == 0);
 }

@@ -147,6 +147,63 @@ a_body_that_heeds_its_deadline_ends_by_itself(void **state)
     counted_check_ended(&work);
 }
 
+/* Its deadline, or a cancel 10 ns before and then its deadline, ask for its end; it answers 7. */
+static void
+heeds_and_fails(test_world *world, counted *self, bool cancelled)
+{
+    errand_spec spec = counted_spec(world, self);
+
+    spec.deadline_ns = 100;
+    submit(world, self, &spec);
+    world_step(world, 1);
+    pass(world, 90);
+    if (cancelled)
+        assert_int_equal(counted_cancel(self), ERRAND_CANCEL_RUNNING);
+    pass(world, 10);
+    if (!cancelled)
+        assert_int_equal(counted_cancel(self),
+                         ERRAND_CANCEL_RUNNING); /* too late to count */
+    world_step(world, 1);
+    assert_int_equal(world_drain(world, 10), 1);
+    assert_int_equal(world_last(world)->outcome, ERRAND_FAILED);
+    assert_int_equal(world_last(world)->job_code, 7);
+    assert_string_equal(world_last(world)->message, "seven bytes came");
+    counted_drive(world);
+    counted_check_ended(self);
+}
+
+static void
+say_how_far_it_came(counted *self, counted_place place)
+{
+    if (place == AT_BODY && self->running != NULL)
+        errand_job_message(self->running, "seven bytes came");
+}
+
+static void
+a_body_that_heeds_its_deadline_and_fails_has_its_code(void **state)
+{
+    /* O45 */
+    test_world *world = *state;
+    counted work = {.lingers = true, .answer = 7, .on = say_how_far_it_came};
+
+    heeds_and_fails(world, &work, false);
+    assert_int_equal(world_last(world)->code, ERRAND_CODE_DEADLINE);
+    assert_int_equal(snapshot_of(world).codes[ERRAND_CODE_DEADLINE], 1);
+    assert_int_equal(snapshot_of(world).codes[ERRAND_CODE_JOB], 0);
+}
+
+static void
+a_cancel_before_the_deadline_leaves_the_body_its_own_code(void **state)
+{
+    /* O45 */
+    test_world *world = *state;
+    counted work = {.lingers = true, .answer = 7, .on = say_how_far_it_came};
+
+    heeds_and_fails(world, &work, true);
+    assert_int_equal(world_last(world)->code, ERRAND_CODE_JOB);
+    assert_int_equal(snapshot_of(world).codes[ERRAND_CODE_DEADLINE], 0);
+}
+
 static void
 a_body_that_stays_is_settled_and_its_worker_replaced(void **state)
 {
@@ -362,6 +419,8 @@ main(void)
     cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
         WITH_WORLD(queued_work_ends_at_its_deadline_unrun),
         WITH_WORLD(a_body_that_heeds_its_deadline_ends_by_itself),
+        WITH_WORLD(a_body_that_heeds_its_deadline_and_fails_has_its_code),
+        WITH_WORLD(a_cancel_before_the_deadline_leaves_the_body_its_own_code),
         WITH_WORLD(a_body_that_stays_is_settled_and_its_worker_replaced),
         WITH_WORLD(a_return_before_the_drain_waits_for_the_completion),
         WITH_WORLD(a_cancel_before_the_resume_counts_while_the_body_is_held_too),

@@ -44,7 +44,9 @@ poll(errand_job *job, void *state, errand_payload *out_payload)
 
     if (self->waker == NULL) {
         self->waker = errand_job_waker(job);
+        self->running = job;
         arrive(self, AT_BODY);
+        self->running = NULL;
         if (!self->no_payload)
             *out_payload = (errand_payload){&payload_type, self, sizeof *self};
     }

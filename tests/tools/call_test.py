@@ -2,6 +2,8 @@
 """errand call and errand doctor: one foreign call from the command line, in a process and in a
 thread; whatever the function does is said, and the program goes on."""
 import json
+import os
+import subprocess
 import program_case
 
 CRC = ("libz.so.1", "crc32", "u64 (u64, bytes, u32)", "0", "hello", "5")
@@ -30,6 +32,34 @@ def variadic_calls_and_outputs_are_printed(case):
     done = _call(case, "-", "snprintf", "i32 (out bytes, u64, string, ..., i32, f64)", "64",
                  "64", "%d %.2f", "7", "2.5")
     assert done.out == '6\nargument 1: "7 2.50" and 58 zero bytes\n', done
+
+
+def the_worker_is_found_however_the_program_was(case):
+    decoy = case.write("libexec/errand-worker", "#!/bin/sh\ntouch %s\n" % case.path("ran"))
+    os.chmod(decoy, 0o755)
+    os.symlink(case.program, case.path("link"))
+    path = os.path.dirname(case.program) + ":" + os.environ["PATH"]
+    for name in ("errand", case.path("link")):  # by PATH, by a link beside another libexec
+        done = subprocess.run([name, "call", "-", "labs", "i64 (i64)", "-7"], text=True,
+                              capture_output=True, cwd=case.folder,
+                              env=dict(case.environment, PATH=path))
+        assert done.returncode == 0 and done.stdout == "7\n", (name, done)
+    assert not os.path.exists(case.path("ran"))
+
+
+def a_library_may_be_given_by_a_relative_path(case):
+    case.write("there/none.so", "no library")
+    for tier in ("process", "thread"):
+        done = _call(case, "--isolation", tier, "there/none.so", "f", "void ()", code=1)
+        assert case.path("there/none.so") in done.err, done
+
+
+def arguments_beyond_the_limit_are_told_and_can_be_let_in(case):
+    case.write("large", b"x" * 2000000)
+    words = ("-", "memchr", "pointer (bytes, i32, u64)", "@large", "121", "2000000")
+    done = _call(case, *words, code=2)
+    assert "larger than in_bytes" in done.err, done
+    assert _call(case, "--input", "3M", *words).out == "null\n"
 
 
 def errno_is_printed_where_it_was_set(case):

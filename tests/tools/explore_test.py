@@ -184,6 +184,21 @@ def a_failure_that_does_not_come_again_is_marked(case):
 
 # ---- the minimiser ----------------------------------------------------------------------------
 
+def failures_among_calls_in_a_sandbox_come_again(case):
+    done, report = _lua(case, """
+local errand = require "errand"
+local labs = errand.ffi.open(nil, { isolation = "process" }):fn("labs", "i64 (i64)")
+local last
+local tasks = {}
+for i = 1, 2 do tasks[i] = errand.spawn(function() last = labs(-i) end) end
+errand.gather(tasks)
+if last == 1 then error("the first was the last") end
+""", "--seeds", "10", "--repeat", "2")
+    assert len(report["failures"]) == 1, done
+    assert "the first was the last" in report["failures"][0]["message"], done
+    assert "did not fail again" not in done.out, done
+
+
 def three_of_500_operations_are_found_within_60_seconds(case):
     begun = time.monotonic()
     done, report = _explore(case, _script("stock"), "--stop-after", "1", "--minimise",

@@ -184,6 +184,7 @@ static const char text_call[] =
     "  --port N                       with inet: TCP to this port\n"
     "  --memory 64M                   address space (512M)\n"
     "  --cpu S                        processor seconds\n"
+    "  --input 8M                     of the arguments (1M)\n"
     "  --output 1M                    of a result (16M)\n"
     "  --report-denied                name the system call that was denied\n"
     "  --worker FILE                  the program errand-worker\n"

@@ -99,7 +99,9 @@ errand__ask_to_end(errand_runtime *runtime, errand__record *record, errand_code 
     if (is_virtual && record->extra->fixed_code == ERRAND_CODE_NONE &&
         (heard || code == ERRAND_CODE_DEADLINE))
         record->extra->fixed_code = (uint8_t)code;
-    if (heard)
+    if (heard && !is_virtual && code == ERRAND_CODE_DEADLINE)
+        errand__token_set_overdue(record);
+    else if (heard)
         errand__token_set(record);
     if ((record->owner_flags & ERRAND__OWN_HOOK_RAN) == 0) {
         record->owner_flags |= ERRAND__OWN_HOOK_RAN;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: deadlines are cancels that the clock asks for.
  *
+ * A body that heeds one ends by itself: what it completes counts, and a failure of its own has the
+ * code DEADLINE, unless a cancel asked before (settle.c makes it so, as it counts the codes).
  * A body that does not heed its deadline is settled by the library with HELD and its worker
  * written off (O45).  In the seeded orders the deadline is a moment of virtual time, and a begun
  * operation that it finds fails with DEADLINE at its due. */
@@ -141,7 +143,7 @@ errand__deadlines_fire(errand_runtime *runtime, size_t budget)
 bool
 errand__deadline_replay(errand_runtime *runtime, errand__record *record)
 {
-    if (record->extra->deadline_entry.position == 0)
+    if (record->extra->brief || record->extra->deadline_entry.position == 0)
         return false;
     errand__heap_remove(&runtime->deadlines, &record->extra->deadline_entry);
     deadline_fire(runtime, record);

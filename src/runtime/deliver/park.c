@@ -96,7 +96,7 @@ errand__park(errand_runtime *runtime, uint64_t deadline_ns)
     until = errand__next_deadline(runtime);
     if (deadline_ns < until)
         until = deadline_ns;
-    now = errand__runtime_time(runtime);
+    now = until == UINT64_MAX ? 0 : errand__runtime_time(runtime);
     if (until <= now)
         return;
     if ((runtime->config.flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 && until != UINT64_MAX)

@@ -196,9 +196,10 @@ free_all(errand_runtime *runtime)
 
     errand__tasks_fini(runtime);
     errand__cleanups_fini(runtime);
-    for (errand__extra *extra = runtime->registrar.free_extras; extra != NULL;
-         extra = extra->next_free)
-        errand_waker_abandon(&extra->waker);
+    for (int brief = 0; brief < 2; brief++)
+        for (errand__extra *extra = runtime->registrar.free_extras[brief]; extra != NULL;
+             extra = extra->next_free)
+            errand_waker_abandon(&extra->waker);
     while (runtime->resumes_free != NULL) {
         errand__resume *resume = runtime->resumes_free;
 

@@ -20,7 +20,7 @@ find(errand_runtime *runtime, uint64_t key, uint8_t phase)
         uint32_t slot = (replay->found + i) % fresh + 1;
         errand__record *record = &runtime->registrar.records[slot];
 
-        if (record->phase == phase && record->extra != NULL &&
+        if (record->phase == phase && record->extra != NULL && !record->extra->brief &&
             record->extra->key == key && record != runtime->hand) {
             replay->found = slot;
             return record;

@@ -137,10 +137,19 @@ errand__needs_extra(const errand_runtime *runtime, const errand_spec *spec)
            errand__spec_needs_label(spec) || errand__spec_needs_extra(spec);
 }
 
+/* Does it wait for its job alone?  Then it never stands in a heap or a queue of the runtime's. */
+static bool
+may_be_brief(const errand_runtime *runtime, const errand_spec *spec)
+{
+    return !errand__seeded(runtime) && !errand__inputs(runtime) &&
+           (spec->deadline_ns | spec->quarantine_ns | spec->work_max | spec->domain) == 0;
+}
+
 errand_status
 errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
                    errand__extra **out_extra)
 {
+    bool brief = may_be_brief(runtime, spec);
     errand__extra *extra;
 
     if (!errand__block_labels(runtime->block))
@@ -150,12 +159,13 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
         *out_extra = &errand__label_only;
         return ERRAND_OK;
     }
-    extra = errand__extra_take(&runtime->registrar);
+    extra = errand__extra_take(&runtime->registrar, brief);
     *out_extra = extra;
     if (extra == NULL)
         return ERRAND_ENOMEM;
     /* Each armed operation may stand in the deadline heap: room for all that live. */
-    if (errand__heap_reserve(&runtime->deadlines, (size_t)runtime->registrar.live + 1) &&
+    if ((brief || errand__heap_reserve(&runtime->deadlines,
+                                       (size_t)runtime->registrar.live + 1)) &&
         (!errand__seeded(runtime) ||
          errand__order_reserve(&runtime->scheduler,
                                (size_t)runtime->registrar.live + 1)) &&

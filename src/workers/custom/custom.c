@@ -127,7 +127,7 @@ custom_submit(errand_lease *lease, errand__record *record, uint32_t generation)
         .priority = record->priority,
         .name = errand__record_name(record),
     };
-    if (extra != NULL) {
+    if (extra != NULL && !extra->brief) {
         ticket->view.key = extra->key;
         ticket->view.begin_ns = extra->begin;
         ticket->view.due_ns = extra->due;

@@ -6,6 +6,7 @@
  *   worker's death; its place does.
  * - A worker that has died is looked at once more, too: an answer that it published before counts.
  *   Then the system's word for its end decides what its operation says.
+ * - A start that a library ended is made again at once: the second time without it.
  * - What somebody else has in hand is come back to. */
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
@@ -45,8 +46,10 @@ kill_worker(errand__sandbox_slot *slot)
 {
     errand__launcher *launcher = &slot->pool->launcher;
 
-    if (!slot->killed && !slot->died)
+    if (!slot->killed && !slot->died) {
         launcher->kill(launcher->arg, slot->pid, slot->fd);
+        errand__slot_cut(slot); /* needs no right to signal it */
+    }
     slot->killed = true;
 }
 
@@ -57,8 +60,7 @@ kill_worker(errand__sandbox_slot *slot)
 static bool
 is_confined(const errand__sandbox_slot *slot)
 {
-    uint32_t needed =
-        slot->pool->policy.values.require_layers & ~(uint32_t)ERRAND_LAYER_CGROUP;
+    uint32_t needed = slot->pool->policy.values.require_layers;
 
     return (slot->layers & needed) == needed;
 }
@@ -79,6 +81,8 @@ become_ready(errand__sandbox_slot *slot)
         return;
     }
     pool->backoff_ns = pool->retry_ns = 0;
+    pool->was_ready = true;
+    errand__entries_opened(pool, slot->entry_count);
     errand__lock_acquire(&pool->lock);
     pool->start_status = ERRAND_OK;
     pool->counts.layers = slot->layers;
@@ -102,8 +106,15 @@ tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
     if (slot->died) {
         reap(slot, &end);
         errand_status status = errand__verdict_start(slot, &end, text, sizeof text);
+        uint32_t loading =
+            atomic_load_explicit(&slot->response->loading, memory_order_relaxed);
         bury(slot);
-        if (!closing)
+        if (closing)
+            return;
+        if (pool->was_ready && loading != 0 && loading <= slot->entry_count &&
+            errand__entry_blame(pool, loading - 1))
+            errand__sandbox_monitor_start_blamed(pool, text);
+        else
             errand__sandbox_monitor_start_failed(pool, status, text, now);
         return;
     }

@@ -230,6 +230,7 @@ errand__slot_look(errand__sandbox_slot *slot, const errand__sandbox_hand *hand)
             atomic_load_explicit(&slot->quiet, memory_order_relaxed) &&
         atomic_load_explicit(&slot->wakes, memory_order_relaxed) <= ERRAND__SANDBOX_STORM)
         return false;
+    __builtin_prefetch(slot->response_bytes);
     if (!errand__slot_take(slot))
         return false;
     if (hand->only != NULL && slot->lease->impl != hand->only) {
@@ -282,7 +283,8 @@ void
 errand__sandbox_watch(errand_lease *lease, errand__watch *watch)
 {
     errand__sandbox_place *place = lease->impl;
-    unsigned own = errand__cpu_current() + 1;
+    bool crowded = errand__place_crowded(place);
+    unsigned own = crowded ? 0 : errand__cpu_current() + 1;
 
     if (!errand__futex_has_many()) {
         errand__place_let_watch(place);
@@ -302,9 +304,13 @@ errand__sandbox_watch(errand_lease *lease, errand__watch *watch)
             }
             unsigned peer =
                 atomic_load_explicit(&slot->response->worker_cpu, memory_order_relaxed);
-            if (peer != 0 && peer != own)
+            if (peer != 0 && own != 0 && peer != own)
                 watch->spins = true;
-            atomic_store_explicit(&slot->request->host_cpu, own, memory_order_relaxed);
+            /* The worker is about to read that line. */
+            if (atomic_load_explicit(&slot->request->host_cpu, memory_order_relaxed) !=
+                own)
+                atomic_store_explicit(&slot->request->host_cpu, own,
+                                      memory_order_relaxed);
             watch->words[watch->count++] = (errand__watched){
                 .word = errand__wire_futex(slot->response),
                 .expected = atomic_load_explicit(&slot->quiet, memory_order_relaxed),

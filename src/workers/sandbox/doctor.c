@@ -81,7 +81,7 @@ tell_confinement(telling *self, const errand__layers *found)
     tell_tried(self, "ipc-namespaces", found->ipc_error, "the layer IPC_NS can be had",
                "the layer IPC_NS is missing; seccomp denies such calls all the same");
     tell_tried(self, "process-namespaces", found->pid_error,
-               "possible here; sandboxes make none",
+               "possible here; sandboxes make none: a worker has no children",
                "not possible here; sandboxes make none");
     snprintf(self->value, sizeof self->value, "%s%s%s",
              found->cgroup_place == NULL ? "none is mounted" : found->cgroup_place,

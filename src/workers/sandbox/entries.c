@@ -3,9 +3,15 @@
  *
  * A worker finds them when it starts and is told their numbers afterwards, never a name.  The table
  * only grows and what stands in it stays, so whoever has seen a count may read below it without the
- * lock.  The first are the policy's; others are added when a job first needs them. */
+ * lock.  The first are the policy's; others are added when a job first needs them.
+ *
+ * A worker opens the libraries of all entries, so one whose constructor ends or stops it would keep the
+ * pool from ever having a worker again.  Who ended two starts in a row is skipped by those that
+ * come: its jobs are told so, and nobody else notices. */
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
+
+#define FIRST 4
 
 static uint64_t
 hash_of(const errand_entry *entry)
@@ -22,16 +28,34 @@ same_text(const char *a, const char *b)
 }
 
 static bool
+same_entry(const errand_entry *a, const errand_entry *b)
+{
+    return same_text(a->library, b->library) && same_text(a->symbol, b->symbol) &&
+           same_text(a->signature, b->signature);
+}
+
+/* The first ones are compared as they are: most pools have few, and a hash costs as much. */
+static bool
+find_first_locked(const errand__sandbox *pool, const errand_entry *entry,
+                  uint32_t *out_index)
+{
+    for (uint32_t i = 0; i < pool->entry_count && i < FIRST; i++) {
+        if (same_entry(&pool->entries[i], entry)) {
+            *out_index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
 find_locked(const errand__sandbox *pool, const errand_entry *entry, uint64_t hash,
             uint32_t *out_index)
 {
     for (uint32_t i = 0; i < pool->entry_count; i++) {
         const errand_entry *known = &pool->entries[i];
 
-        if (pool->entry_blocks[i].hash == hash &&
-            same_text(known->library, entry->library) &&
-            same_text(known->symbol, entry->symbol) &&
-            same_text(known->signature, entry->signature)) {
+        if (pool->entry_blocks[i].hash == hash && same_entry(known, entry)) {
             *out_index = i;
             return true;
         }
@@ -73,7 +97,7 @@ add(errand__sandbox *pool, const errand_entry *entry, uint64_t hash, uint32_t *o
     } else {
         *out_index = pool->entry_count++;
         pool->entries[*out_index] = copy;
-        pool->entry_blocks[*out_index] = (errand__sandbox_entry){hash, block, size};
+        pool->entry_blocks[*out_index] = (errand__sandbox_entry){hash, block, size, 0};
         block = NULL;
     }
     errand__lock_release(&pool->lock);
@@ -91,6 +115,11 @@ errand__entry_find(errand__sandbox *pool, const errand_entry *entry, uint32_t *o
     if (entry == NULL || entry->symbol == NULL)
         return errand__misuse(ERRAND_EINVAL, "errand_submit",
                               "the job names no entry with a symbol");
+    errand__lock_acquire(&pool->lock);
+    found = find_first_locked(pool, entry, out_index);
+    errand__lock_release(&pool->lock);
+    if (found)
+        return ERRAND_OK;
     hash = hash_of(entry);
     errand__lock_acquire(&pool->lock);
     found = find_locked(pool, entry, hash, out_index);
@@ -104,6 +133,42 @@ errand__entry_find(errand__sandbox *pool, const errand_entry *entry, uint32_t *o
     if (reason != NULL)
         return errand__misuse(ERRAND_EINVAL, "errand_submit", reason);
     return add(pool, entry, hash, out_index);
+}
+
+bool
+errand__entry_blame(errand__sandbox *pool, uint32_t index)
+{
+    const char *library = NULL;
+
+    errand__lock_acquire(&pool->lock);
+    if (index < pool->entry_count)
+        library = pool->entries[index].library;
+    for (uint32_t i = 0; library != NULL && i < pool->entry_count; i++)
+        if (same_text(pool->entries[i].library, library) &&
+            pool->entry_blocks[i].strikes < ERRAND__SANDBOX_STRIKES)
+            pool->entry_blocks[i].strikes++;
+    errand__lock_release(&pool->lock);
+    return library != NULL;
+}
+
+void
+errand__entries_opened(errand__sandbox *pool, uint32_t count)
+{
+    errand__lock_acquire(&pool->lock);
+    for (uint32_t i = 0; i < count; i++)
+        if (pool->entry_blocks[i].strikes < ERRAND__SANDBOX_STRIKES)
+            pool->entry_blocks[i].strikes = 0;
+    errand__lock_release(&pool->lock);
+}
+
+void
+errand__entries_skip(errand__sandbox *pool, uint32_t count,
+                     errand__wire_entry *out_entries)
+{
+    errand__lock_acquire(&pool->lock);
+    for (uint32_t i = 0; i < count; i++)
+        out_entries[i].skip = pool->entry_blocks[i].strikes >= ERRAND__SANDBOX_STRIKES;
+    errand__lock_release(&pool->lock);
 }
 
 void

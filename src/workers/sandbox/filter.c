@@ -12,6 +12,7 @@
  *   the host's waiter away.  clone3 and openat2 hide their arguments in memory: ENOSYS, then the
  *   older call is tried.
  * - Calls newer than those known here get ENOSYS, as on an older kernel.
+ * - The lifeline's descriptor cannot be closed, nor its signal be taken off.
  * - tgkill wants the process id, which is known in the worker: a mark stands in its place, whose
  *   places are found again in the finished program. */
 #include "workers/sandbox/filter.h"
@@ -33,6 +34,7 @@
 #include <unistd.h>
 #include <seccomp.h>
 #include "core/core.h"
+#include "workers/sandbox/wire.h"
 
 #define TGID_MARK     0x5e47a9d3u /* no process id: above what the kernel gives */
 #define UNKNOWN_CALLS 450u        /* from here on: newer than this file */
@@ -60,7 +62,7 @@ typedef struct granted { /* without a look at arguments */
 static const granted granted_calls[] = {
     {0, "exit exit_group rt_sigreturn restart_syscall clock_gettime clock_getres "
         "gettimeofday time clock_nanosleep nanosleep getpid gettid getcpu sched_yield "
-        "getrandom brk munmap mremap rt_sigprocmask rt_sigaction sigaltstack close lseek "
+        "getrandom brk munmap mremap rt_sigprocmask rt_sigaction sigaltstack lseek "
         "read write readv writev poll ppoll getrusage"},
     {ERRAND_PROMISE_RPATH | ERRAND_PROMISE_WPATH,
      "access faccessat faccessat2 stat lstat fstat newfstatat statx readlink readlinkat "
@@ -73,7 +75,7 @@ static const granted granted_calls[] = {
                           "shutdown select pselect6"},
 };
 static const char *const loading_calls =
-    "fstat newfstatat pread64 landlock_restrict_self close_range";
+    "fstat newfstatat pread64 landlock_restrict_self";
 
 typedef struct refused { /* with an error, where nothing above grants them */
     int error;
@@ -147,6 +149,22 @@ is_granted(const rules *self, const char *name)
             return true;
     }
     return false;
+}
+
+/* Allows name for every descriptor (argument 0) but the lifeline, where argument 1 is command or there
+ * is none (commands == 0).  One rule for each bit in which a descriptor can differ from it. */
+static void
+rule_but_lifeline(rules *self, uint32_t error, const char *name, unsigned commands,
+                  uint32_t command)
+{
+    const uint32_t lifeline = ERRAND__WIRE_LIFELINE_FD;
+    for (unsigned bit = 0; bit < 32; bit++) {
+        uint32_t mask = UINT32_C(1) << bit;
+        struct scmp_arg_cmp other[] = {masked(0, mask, ~lifeline & mask), is(1, command)};
+        rule(self, SCMP_ACT_ALLOW, name, 1 + commands, other);
+    }
+    struct scmp_arg_cmp same[] = {is(0, lifeline), is(1, command)};
+    rule(self, SCMP_ACT_ERRNO(error), name, 1 + commands, same);
 }
 
 /* One rule for each word; granted: those that are granted, else those that are not. */
@@ -308,14 +326,17 @@ rules_all(rules *self)
     rules_of_open(self, "open", 1);
     rules_of_open(self, "openat", 2);
     rules_of_sockets(self);
+    rule_but_lifeline(self, EBADF, "close", 0, 0);
     uint32_t invalid = SCMP_ACT_ERRNO(EINVAL);
     uint32_t files = ERRAND_PROMISE_RPATH | ERRAND_PROMISE_WPATH | ERRAND_PROMISE_INET;
     if ((self->promises & files) == 0) {
         rule(self, invalid, "fcntl", 0, NULL);
     } else { /* up to locks; no owner, no lease, no seal */
+        rule_but_lifeline(self, EINVAL, "fcntl", 1, F_SETFL);
         for (uint32_t command = 0; command <= FCNTL_MAX; command++)
-            rule_one(self, command <= F_SETLKW ? SCMP_ACT_ALLOW : invalid, "fcntl",
-                     is(1, command));
+            if (command != F_SETFL)
+                rule_one(self, command <= F_SETLKW ? SCMP_ACT_ALLOW : invalid, "fcntl",
+                         is(1, command));
         for (uint32_t command = F_LINUX; command <= F_LINUX + FCNTL_MAX; command++)
             rule_one(self, invalid, "fcntl", is(1, command));
     }

@@ -90,6 +90,15 @@ errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status
 }
 
 void
+errand__sandbox_monitor_start_blamed(errand__sandbox *pool, const char *text)
+{
+    errand__lock_acquire(&pool->lock);
+    pool->counts.refused_starts++;
+    errand__text_format(pool->counts.text, sizeof pool->counts.text, "%s", text);
+    errand__lock_release(&pool->lock);
+}
+
+void
 errand__sandbox_monitor_tell(errand__sandbox *pool)
 {
     atomic_fetch_add_explicit(&pool->news, 1,
@@ -113,28 +122,36 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
     errand__sandbox *pool = slot->pool;
     errand__worker_files files;
     char text[ERRAND__SANDBOX_TEXT];
-    const char *what = "its memory could not be made";
+    const char *what = "its memory could not be made", *program = NULL;
     int error = errand__slot_prepare(slot, &files);
 
     if (error == 0) {
         what = "its process could not be started";
+        program = pool->launcher.program;
         error = pool->launcher.start(pool->launcher.arg, &files, &slot->pid, &slot->fd);
         close(files.request_fd);
         close(files.response_fd);
+        close(files.lifeline_fd);
+        if (files.join_fd >= 0)
+            close(files.join_fd);
     }
     if (error == 0 && !listen_to(slot)) {
         errand__worker_end end;
 
         error = errno;
         pool->launcher.kill(pool->launcher.arg, slot->pid, slot->fd);
+        errand__slot_cut(slot);
         pool->launcher.reap(pool->launcher.arg, slot->pid, slot->fd, &end);
     }
     if (error != 0) {
         slot->fd = -1;
         errand__slot_clear(slot);
-        errand__text_format(text, sizeof text, "a worker could not be started: %s: %s",
-                            what, strerror(error));
-        errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text, now);
+        errand__text_format(
+            text, sizeof text, "a worker could not be started: %s: %s%s%s", what,
+            strerror(error), program != NULL ? ": " : "", program != NULL ? program : "");
+        /* It may have taken longer than the pause that follows. */
+        errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text,
+                                             errand__clock_now());
         return;
     }
     slot->started_ns = now;
@@ -148,7 +165,7 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
 typedef struct census {
     uint32_t live, starting, idle;
     uint32_t entries;          /* the most that a live one knows */
-    errand__sandbox_slot *old; /* an idle one that knows fewer */
+    errand__sandbox_slot *old; /* the idle one that knows the fewest */
 } census;
 
 /* Workers that live; under the lock, so that none is on its way from a list to a hand. */
@@ -168,7 +185,8 @@ count_locked(errand__sandbox *pool)
         found.idle += phase == ERRAND__SLOT_IDLE;
         if (slot->entry_count > found.entries)
             found.entries = slot->entry_count;
-        if (phase == ERRAND__SLOT_IDLE && slot->entry_count < pool->entry_count)
+        if (phase == ERRAND__SLOT_IDLE &&
+            (found.old == NULL || slot->entry_count < found.old->entry_count))
             found.old = slot;
     }
     return found;
@@ -198,9 +216,10 @@ wanted_locked(errand__sandbox *pool, uint32_t *out_entries,
     return atomic_load_explicit(&pool->waiting, memory_order_relaxed);
 }
 
-/* How many workers to start now.  An old one makes room for one that knows more. */
+/* How many workers to start now.  An old one makes room for one that knows more.  *out_stuck: somebody
+ * waits for one; *out_known: jobs of entries from here on have none that lives or starts. */
 static uint32_t
-decide(errand__sandbox *pool, bool *out_none)
+decide(errand__sandbox *pool, bool *out_stuck, uint32_t *out_known)
 {
     struct errand__spare *free_later = NULL;
     uint32_t queued, entries, starts = 0;
@@ -216,15 +235,19 @@ decide(errand__sandbox *pool, bool *out_none)
         starts = queued - found.starting;
     if (starts > pool->workers_max - found.live)
         starts = pool->workers_max - found.live;
-    if (queued != 0 && entries > found.entries && starts == 0 && found.old != NULL) {
+    if (found.starting == 0 && starts == 0 && found.old != NULL &&
+        found.old->entry_count < entries) {
         errand__list_unlink(&found.old->idle);
         found.old->intent = ERRAND__INTENT_RECYCLE;
         errand__slot_move(found.old, ERRAND__SLOT_DYING);
         pool->tick = true;
     }
+    pool->full = found.live == pool->workers_max;
+    pool->full_entries = found.entries;
     errand__lock_release(&pool->lock);
     errand__spares_free(free_later);
-    *out_none = found.live == 0 && queued != 0;
+    *out_stuck = queued != 0 && (found.live == 0 || entries > found.entries);
+    *out_known = found.entries;
     return starts;
 }
 
@@ -232,13 +255,14 @@ static void
 refill(errand__sandbox *pool, uint64_t now)
 {
     char text[ERRAND__SANDBOX_TEXT];
-    bool none, open = now < pool->open_until_ns;
-    uint32_t starts = decide(pool, &none);
+    bool stuck, failed = false, open = now < pool->open_until_ns;
+    uint32_t known, starts = decide(pool, &stuck, &known);
 
     errand__lock_acquire(&pool->lock);
     pool->counts.breaker_open = open;
-    errand__text_format(text, sizeof text, "%s%s",
-                        open ? "too many workers crashed, none is started now; " : "",
+    errand__text_format(text, sizeof text, "%s%s%s",
+                        open ? "too many workers crashed, none is started now" : "",
+                        open && pool->counts.text[0] != '\0' ? "; " : "",
                         pool->counts.text);
     errand__lock_release(&pool->lock);
     for (uint32_t i = 0; i < pool->workers_max && starts > 0; i++) {
@@ -249,15 +273,16 @@ refill(errand__sandbox *pool, uint64_t now)
         starts--;
         start_worker(&pool->slots[i], now);
         now = errand__clock_now();
-        none = none && errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
-        if (pool->retry_ns > now) {
+        failed = errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
+        stuck = stuck && failed;
+        if (failed) {
             errand__text_format(text, sizeof text, "%s", pool->counts.text);
             break;
         }
     }
-    pool->wants = starts != 0;
-    if (none && (open || now < pool->retry_ns))
-        errand__sandbox_fail_queued(pool, text);
+    pool->wants = starts != 0 || failed;
+    if (stuck && (failed || open || now < pool->retry_ns))
+        errand__sandbox_fail_queued(pool, known, text);
 }
 
 /* ---- sleep ------------------------------------------------------------------------------------------------ */

@@ -16,10 +16,10 @@
 #define MIB UINT64_C(0x100000)
 #define GIB UINT64_C(0x40000000)
 enum {
-    NAMESPACES = ERRAND_LAYER_USER_NS | ERRAND_LAYER_NET_NS | ERRAND_LAYER_IPC_NS |
-                 ERRAND_LAYER_PID_NS,
-    LAYERS_ALL = ERRAND_LAYER_CGROUP * 2 - 1,
-    LAYERS_WANTED = LAYERS_ALL & ~(NAMESPACES | ERRAND_LAYER_CGROUP),
+    NAMESPACES = ERRAND_LAYER_USER_NS | ERRAND_LAYER_NET_NS | ERRAND_LAYER_IPC_NS,
+    LAYERS_WANTED = ERRAND_LAYER_NO_NEW_PRIVS | ERRAND_LAYER_SECCOMP |
+                    ERRAND_LAYER_LANDLOCK | ERRAND_LAYER_RLIMITS | ERRAND_LAYER_UID_DROP,
+    LAYERS_ALL = LAYERS_WANTED | NAMESPACES | ERRAND_LAYER_CGROUP,
     LAYERS_REQUIRED =
         ERRAND_LAYER_NO_NEW_PRIVS | ERRAND_LAYER_SECCOMP | ERRAND_LAYER_RLIMITS,
     PROMISES_FILES = ERRAND_PROMISE_RPATH | ERRAND_PROMISE_WPATH,
@@ -194,6 +194,8 @@ check_amounts(const errand_sandbox_policy *self, refusal out)
         status = REFUSE(out, "stack_bytes: is more than half of memory_bytes");
     if (status == ERRAND_OK)
         status = check_range("in_bytes", self->in_bytes, 1, GIB, out);
+    if (status == ERRAND_OK)
+        status = check_range("shared_in_bytes", self->shared_in_bytes, 0, 64 * GIB, out);
     if (status == ERRAND_OK)
         status = check_range("out_bytes", self->out_bytes, 1, GIB, out);
     if (status == ERRAND_OK)

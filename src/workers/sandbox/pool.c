@@ -5,7 +5,6 @@
  *   its worker killed, so that nothing of the lease runs afterwards.
  * - The last reference may be given up by one of the pool's own threads, when it settles the last
  *   job of a lease that is gone; then nobody waits for the monitor, which frees the pool itself. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -208,6 +207,24 @@ sandbox_snapshot(errand_executor *executor, const errand_lease *only,
     out_snapshot->written_off = now.dying;
 }
 
+errand_status
+errand_sandbox_buffer(errand_executor *executor, size_t size,
+                      errand_ffi_buffer **out_buffer)
+{
+    errand__region *region;
+
+    ERRAND_REQUIRE_ARG(executor != NULL && out_buffer != NULL && size > 0, ERRAND_EINVAL,
+                       "an executor, out_buffer and a size above 0 are needed");
+    ERRAND_REQUIRE_ARG(executor->ops == &sandbox_ops, ERRAND_EINVAL,
+                       "the executor is no sandbox");
+    ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
+                       "the executor belongs to the parent process");
+    region = errand__sandbox_of(executor)->region;
+    ERRAND_REQUIRE_ARG(region != NULL, ERRAND_EUNSUPPORTED,
+                       "the policy has no shared_in_bytes");
+    return errand__region_buffer(region, size, out_buffer);
+}
+
 /* ---- the end --------------------------------------------------------------------------------------------- */
 
 void
@@ -232,6 +249,8 @@ errand__sandbox_free(errand__sandbox *pool)
     errand__hands_fini(&pool->watcher_hands);
     errand__entries_fini(pool);
     errand__policy_destroy(&pool->policy);
+    errand__region_let(pool->region);
+    errand__groups_fini(&pool->groups);
     errand__mem_free(NULL, pool->crashes, pool->crash_limit * sizeof *pool->crashes);
     errand__mem_unmap(pool, sizeof *pool);
 }
@@ -286,6 +305,7 @@ take_config(errand__sandbox *pool, const errand_sandbox_config *config)
 {
     unsigned processors = errand__cpus_allowed();
 
+    pool->processors = processors;
     pool->workers_min = config->workers_min != 0 ? config->workers_min : 1;
     pool->workers_max = config->workers_max;
     if (pool->workers_max == 0)
@@ -338,7 +358,7 @@ make_slots(errand__sandbox *pool)
         slot->index = i;
         slot->request = (errand__wire_request *)(void *)at;
         slot->response = (errand__wire_response *)(void *)(at + pool->request_room);
-        slot->fd = -1;
+        slot->fd = slot->lifeline = slot->group.folder = -1;
         atomic_store_explicit(&slot->deadline_ns, UINT64_MAX, memory_order_relaxed);
         atomic_store_explicit(&slot->kill_ns, UINT64_MAX, memory_order_relaxed);
     }
@@ -366,6 +386,13 @@ fill_pool(errand__sandbox *pool, const errand_sandbox_config *config, char *out_
     if (status != ERRAND_OK)
         return status;
     pool->path_count = (uint32_t)pool->policy.values.path_count;
+    if (pool->policy.values.shared_in_bytes != 0)
+        status = errand__region_create(whole_pages(pool->policy.values.shared_in_bytes),
+                                       &pool->region, out_text, size);
+    if (status != ERRAND_OK)
+        return status;
+    errand__groups_init(&pool->groups,
+                        (pool->policy.values.want_layers & ERRAND_LAYER_CGROUP) != 0);
     errand__entries_init(pool);
     if (!make_slots(pool))
         return ERRAND_ENOMEM;
@@ -427,7 +454,7 @@ errand__sandbox_make(const errand_sandbox_config *config, errand__launcher *laun
         return ERRAND_ENOMEM;
     }
     pool->launcher = *launcher;
-    pool->poll_fd = pool->kick_fd = -1;
+    pool->poll_fd = pool->kick_fd = pool->groups.place = -1;
     init_hands(pool);
     errand__executor_init(&pool->base, &sandbox_ops);
     status = fill_pool(pool, config, out_text, size);
@@ -444,34 +471,6 @@ errand__sandbox_make(const errand_sandbox_config *config, errand__launcher *laun
     }
     *out_executor = &pool->base;
     return ERRAND_OK;
-}
-
-/* errand-worker beside this library: in libexec next to its folder, or where it is installed. */
-static void
-find_worker(char *out, size_t size)
-{
-    Dl_info info;
-    char *slash;
-
-    out[0] = '\0';
-    if (dladdr((void *)(uintptr_t)&find_worker, &info) == 0 || info.dli_fname == NULL ||
-        strlen(info.dli_fname) + 32 > size)
-        return;
-    errand__text_format(out, size, "%s", info.dli_fname);
-    slash = strrchr(out, '/');
-    if (slash != NULL)
-        slash[1] = '\0';
-    else
-        out[0] = '\0';
-    for (int up = 0; up < 3; up++) { /* lib/ or lib/triplet/, and the program's folder */
-        size_t length = strlen(out);
-
-        errand__text_format(out + length, size - length, "%s", "libexec/errand-worker");
-        if (access(out, X_OK) == 0)
-            return;
-        errand__text_format(out + length, size - length, "%s", "../");
-    }
-    errand__text_format(out, size, "%s", ERRAND_WORKER_PATH);
 }
 
 errand_status
@@ -496,7 +495,7 @@ errand_sandbox_create(const errand_sandbox_config *config, errand_executor **out
     if (config->worker_path != NULL)
         errand__text_format(path, sizeof path, "%s", config->worker_path);
     else
-        find_worker(path, sizeof path);
+        errand__worker_find(path, sizeof path);
     if (!errand__launcher_make(path, &launcher))
         return ERRAND_ENOMEM;
     return errand__sandbox_make(config, &launcher, out_executor, out_text, size);

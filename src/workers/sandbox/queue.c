@@ -9,13 +9,18 @@
  *   lease alone (each cell has one writer); where another's turn has come it wakes the watcher.
  * - An idle worker knows the entries of its start.  A job of a newer one waits for a worker that is
  *   started later.
+ * - Where jobs are so short that a worker and an owner who both spin are quicker than more workers
+ *   than there are processors for, the others stay idle.  That is known from how long the last ones
+ *   took; the watcher sees when one takes longer.
  * - A cancelled job stays in its queue until it is met, its record is submitted again, or more than
  *   half of what is queued went stale. */
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
 
-#define STREAK_MAX  15
-#define SPARE_LEAST 6 /* buffers have 64 bytes or more */
+#define STREAK_MAX   15
+#define SPARE_LEAST  6 /* buffers have 64 bytes or more */
+#define CLOCK_AGE_NS UINT64_C(1000000)
+#define SHORT_US     20 /* about what it costs to wake somebody, and to be woken */
 
 /* ---- written requests -------------------------------------------------------------------------- */
 
@@ -167,6 +172,32 @@ errand__job_head_locked(errand__sandbox_place *place, struct errand__spare **fre
 
 /* ---- matching --------------------------------------------------------------------------------------- */
 
+/* Would one more worker at work be in the way of those that are? */
+bool
+errand__sandbox_enough_locked(const errand__sandbox *pool)
+{
+    uint32_t most = pool->processors > 1 ? pool->processors - 1 : 1;
+
+    return pool->busy >= most && !pool->stalled &&
+           pool->service < SHORT_US * errand__cycles_per_us() &&
+           atomic_load_explicit(&pool->lookout, memory_order_relaxed) ==
+               ERRAND__LOOKOUT_NAPS;
+}
+
+void
+errand__sandbox_served_locked(errand__sandbox *pool, uint64_t cycles)
+{
+    uint64_t most = 8 * SHORT_US * errand__cycles_per_us();
+
+    if (cycles > most)
+        cycles = most; /* soon forgotten */
+    pool->service += cycles / 8;
+    pool->service -= pool->service / 8;
+    pool->busy--;
+    pool->done++;
+    pool->stalled = false;
+}
+
 errand__sandbox_slot *
 errand__idle_take_locked(errand__sandbox *pool, uint32_t entry)
 {
@@ -180,6 +211,7 @@ errand__idle_take_locked(errand__sandbox *pool, uint32_t entry)
             continue;
         errand__list_unlink(&slot->idle);
         if (errand__slot_is_quiet(slot)) {
+            __builtin_prefetch(slot->body, 1); /* the request is written there soon */
             errand__slot_move(slot, ERRAND__SLOT_HELD);
             return slot;
         }
@@ -195,6 +227,7 @@ errand__job_assign_locked(errand__sandbox_slot *slot, errand__sandbox_place *pla
                           errand__sandbox_job *job)
 {
     errand__lease_hold(place->lease);
+    place->pool->busy++;
     slot->lease = place->lease;
     slot->record = record_of(place, job);
     slot->job_slot = slot->record->slot;
@@ -215,7 +248,8 @@ match_locked(errand__sandbox *pool, const errand__sandbox_hand *hand,
 {
     errand__link *link = pool->turns.next;
 
-    while (link != &pool->turns && !errand__list_empty(&pool->idle)) {
+    while (link != &pool->turns && !errand__list_empty(&pool->idle) &&
+           !errand__sandbox_enough_locked(pool)) {
         errand__sandbox_place *place =
             ERRAND__CONTAINER(link, errand__sandbox_place, turn);
         errand__sandbox_job *job = errand__job_head_locked(place, free_later);
@@ -256,7 +290,9 @@ errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     errand__sandbox_place *place = lease->impl;
     errand__cell *cell = errand__hand_cell(hand, lease);
 
-    errand__hands_clock(hand->hands);
+    errand__hands_read(hand->hands);
+    if (hand->hands->now_ns - hand->hands->base_ns > CLOCK_AGE_NS)
+        errand__hands_clock(hand->hands);
     errand__ages_began(&place->ages, slot->record, slot->generation, hand->hands->cycles);
     if (!errand__claim(slot->record, slot->generation, cell))
         return false;
@@ -279,7 +315,8 @@ errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *hand)
 
         errand__lock_acquire(&pool->lock);
         slot = match_locked(pool, hand, &job, &others, &free_later);
-        unfit = !others && !errand__list_empty(&pool->idle);
+        unfit = !others && !errand__list_empty(&pool->idle) &&
+                !errand__sandbox_enough_locked(pool);
         if (slot != NULL) {
             written = (struct errand__spare *)(void *)job->bytes;
             room = job->room;
@@ -296,10 +333,8 @@ errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *hand)
         }
         errand__sandbox_place *place = slot->lease->impl;
         errand__lease_hold(place->lease);
-        if (!errand__job_begin(slot, hand, (unsigned char *)written)) {
-            slot->asked = 0;
+        if (!errand__job_begin(slot, hand, (unsigned char *)written))
             errand__slot_release(slot, ERRAND__INTENT_NONE);
-        }
         errand__place_spare(place, (unsigned char *)written, room);
         errand__lease_let(place->lease);
     }

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include "errand/sandbox.h"
 #include "workers/async/async.h"
+#include "workers/sandbox/group.h"
 #include "workers/sandbox/policy.h"
 #include "workers/sandbox/wire.h"
 
@@ -24,6 +25,7 @@ enum {
     ERRAND__SANDBOX_RANKS = 3,    /* high, normal, low */
     ERRAND__SANDBOX_SPARES = 16,  /* sizes of kept request buffers: powers of two */
     ERRAND__SANDBOX_STORM = 1000, /* wakes without news that one job may cause */
+    ERRAND__SANDBOX_STRIKES = 2,  /* starts that a library may end before it is skipped */
     ERRAND__SANDBOX_TEXT = 256
 };
 
@@ -35,9 +37,11 @@ typedef struct errand__worker_end {
     uint64_t user_ns, system_ns, peak_bytes;
 } errand__worker_end;
 typedef struct errand__worker_files { /* what a start is given; its caller closes them */
-    int request_fd, response_fd;
+    int request_fd, response_fd, lifeline_fd;
     const int *path_fds;
     size_t path_count;
+    int input_fd; /* -1 = none; the pool's */
+    int join_fd;  /* of its group; -1 = none */
 } errand__worker_files;
 /* How workers are started and ended.  Monitor. */
 typedef struct errand__launcher {
@@ -49,9 +53,25 @@ typedef struct errand__launcher {
     void (*reap)(void *arg, int32_t pid, int fd, errand__worker_end *out_end);
     void (*destroy)(void *arg); /* NULL = nothing to do */
     void *arg;
+    const char *program; /* for messages; lives as long as arg; NULL = none */
 } errand__launcher;
 /* The real one: path is copied.  False: no memory. */
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
+/* Where errand-worker is, if nobody says: beside this code, or where it was to be installed. */
+void errand__worker_find(char *out, size_t size);
+
+/* ---- region.c: bytes that all workers of a pool can read ---------------------------------- */
+typedef struct errand__region errand__region; /* counted: the pool, and each buffer */
+errand_status errand__region_create(uint64_t size, errand__region **out_region,
+                                    char *out_text, size_t text_size);
+void errand__region_let(errand__region *region); /* NULL: nothing */
+int errand__region_fd(const errand__region *region);
+uint64_t errand__region_size(const errand__region *region);
+errand_status errand__region_buffer(errand__region *region, size_t size,
+                                    struct errand_ffi_buffer **out_buffer);
+/* Is it a buffer of this region?  Where does it lie there? */
+bool errand__region_holds(const errand__region *region,
+                          const struct errand_ffi_buffer *buffer, uint64_t *out_offset);
 
 /* ---- slots -------------------------------------------------------------------------------- */
 typedef struct errand__sandbox errand__sandbox;
@@ -75,6 +95,12 @@ typedef enum errand__slot_intent { /* why the host ends a worker; the first reas
                                    ERRAND__INTENT_CLOSE = 6,
                                    ERRAND__INTENT_START = 7 /* not ready in time */
 } errand__slot_intent;
+
+typedef enum errand__lookout { /* of the watcher, while jobs are queued */
+                               ERRAND__LOOKOUT_NONE = 0,
+                               ERRAND__LOOKOUT_NAPS = 1, /* the owners are quick enough */
+                               ERRAND__LOOKOUT_ALL = 2   /* it sleeps on all answers */
+} errand__lookout;
 
 typedef struct errand__sandbox_slot {
     /* Immutable after create. */
@@ -121,19 +147,24 @@ typedef struct errand__sandbox_slot {
     /* The job in hand. */
     errand__record *record;
     uint32_t generation, job_slot; /* of the record */
-    uint64_t began_ns;
+    uint64_t began_ns, began_cycles;
     errand_job job;
-    size_t asked;         /* bytes of its request */
+    size_t asked;         /* bytes of the request area that are not 0 */
     unsigned char *bytes; /* what was copied out of its reach */
     size_t room, used, dirty;
-    bool settled; /* its job is over; the slot is still to be released */
+    bool borrowed; /* the last command named bytes of the region */
+    bool settled;  /* its job is over; the slot is still to be released */
     /* Guarded by the pool's lock; also read by whoever has it. */
     errand__link idle;
     errand_lease *lease;             /* a reference while a job is assigned; else NULL */
     errand__slot_intent kill_intent; /* with kill_ns */
     /* Monitor's. */
     uint64_t started_ns;
+    int lifeline; /* the writing end: the worker ends with it; -1 = none */
+    errand__group group;
     bool died, killed;
+    /* Watcher's: the upper half of an answer that its owner had not taken at the last nap. */
+    unsigned noticed;
 } errand__sandbox_slot;
 
 /* ---- jobs and places ----------------------------------------------------------------------- */
@@ -141,9 +172,12 @@ typedef struct errand__sandbox_job { /* beside a record */
     /* Owner's: of the operation that is admitted next; the old one may still stand in a queue. */
     uint32_t ready_entry;
     size_t ready_size;
+    uint64_t ready_input_offset, ready_input_size;
     /* Guarded by the pool's lock until it is claimed; constant from then on. */
     uint32_t entry;
-    size_t size;          /* of its request */
+    size_t size; /* of its request */
+    uint64_t input_offset,
+        input_size;       /* what it borrows of the region; size 0 = nothing */
     uint64_t deadline_ns; /* its own, on the system's clock; 0 = none */
     errand__link link;    /* in its queue */
     uint32_t generation;
@@ -200,6 +234,7 @@ typedef struct errand__sandbox_entry {
     uint64_t hash;
     void *block; /* its strings; NULL: they are the policy's */
     size_t size;
+    uint32_t strikes; /* starts in a row that its library ended */
 } errand__sandbox_entry;
 
 struct errand__sandbox {
@@ -209,10 +244,12 @@ struct errand__sandbox {
     int path_fds[ERRAND__WIRE_PATHS];
     uint32_t path_count; /* that are open */
     errand__launcher launcher;
-    uint32_t workers_min, workers_max, crash_limit;
+    uint32_t workers_min, workers_max, crash_limit, processors;
     uint64_t crash_window_ns, breaker_ns;
     size_t body_size, reply_size, response_size; /* of parts of the files */
     size_t request_room, response_room;          /* addresses of one slot */
+    errand__region *region;                      /* NULL = none */
+    errand__groups groups;
     errand__sandbox_slot *slots;
     char *addresses;
     int poll_fd, kick_fd;
@@ -234,6 +271,11 @@ struct errand__sandbox {
      * Writers: who wants one (0 to 1), the monitor.  Readers: anybody.
      * Order: seq_cst.  Pairs: sandbox-bell.  Why: as bell. */
     atomic_uint watching;
+    /* lookout: how the watcher minds the queue: errand__lookout.
+     * Writers: watcher.  Readers: who queues or starts a job.  Order: seq_cst, with waiting and
+     * phase.  Pairs: sandbox-bell.  Why: of a job that is queued and a watcher that stops looking
+     * one sees the other. */
+    atomic_uint lookout;
     /* waiting: how many jobs are queued.  Writers: under the lock.  Readers: anybody.
      * Order: seq_cst.  Pairs: sandbox-bell.  Why: as bell. */
     atomic_uint waiting;
@@ -245,14 +287,22 @@ struct errand__sandbox {
     errand_entry entries[ERRAND__WIRE_ENTRIES];
     errand__sandbox_entry entry_blocks[ERRAND__WIRE_ENTRIES];
     uint32_t entry_count;
+    /* As the monitor last counted: no more workers can be started; the entries that one knows. */
+    bool full;
+    uint32_t full_entries;
+    uint32_t busy;    /* jobs that are assigned */
+    uint32_t done;    /* jobs that were, ever */
+    uint64_t service; /* cycles from asking to release, lately */
+    bool stalled;     /* the watcher saw none of them end for a nap */
     errand_sandbox_snapshot counts;
     errand_status start_status; /* of the last start that failed */
     /* Monitor's. */
     errand__hands monitor_hands;
     errand__sandbox_hand monitor_hand;
-    bool orphan; /* it gave up the last reference itself: nobody joins it */
-    bool tick;   /* something has to be looked at again soon */
-    bool wants;  /* workers are to be started, later */
+    bool was_ready; /* a worker has been */
+    bool orphan;    /* it gave up the last reference itself: nobody joins it */
+    bool tick;      /* something has to be looked at again soon */
+    bool wants;     /* workers are to be started, later */
     uint64_t *crashes;
     uint32_t crash_at;
     uint64_t open_until_ns, retry_ns, backoff_ns;
@@ -284,6 +334,21 @@ errand__slot_move(errand__sandbox_slot *slot, errand__slot_phase phase)
     atomic_store_explicit(&slot->phase, phase,
                           memory_order_release); /* Pairs: slot-phase */
 }
+/* Do its workers need every processor, so that a spin would be in their way? */
+static inline bool
+errand__place_crowded(const errand__sandbox_place *place)
+{
+    uint32_t left = place->pool->processors;
+
+    for (int i = 0; i < ERRAND__SANDBOX_WORDS; i++) {
+        uint64_t busy = atomic_load_explicit(&place->busy[i], memory_order_relaxed);
+
+        for (; busy != 0; busy &= busy - 1)
+            if (--left == 0)
+                return true;
+    }
+    return false;
+}
 /* BUSY to HELD: true, and the caller has it.  put_back: HELD to BUSY. */
 bool errand__slot_take(errand__sandbox_slot *slot);
 void errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *hand);
@@ -298,12 +363,20 @@ errand_status errand__sandbox_make(const errand_sandbox_config *config,
 /* The number of an entry, which is added if it is new and may be.  Owner. */
 errand_status errand__entry_find(errand__sandbox *pool, const errand_entry *entry,
                                  uint32_t *out_index);
+/* A worker has ended while it opened that entry's library.  False: there is no such library.
+ * opened: one has become ready with that many.  skip: which of them the next one leaves out.  Monitor. */
+bool errand__entry_blame(errand__sandbox *pool, uint32_t index);
+void errand__entries_opened(errand__sandbox *pool, uint32_t count);
+void errand__entries_skip(errand__sandbox *pool, uint32_t count,
+                          errand__wire_entry *out_entries);
 void errand__entries_init(errand__sandbox *pool);
 void errand__entries_fini(errand__sandbox *pool);
 
 /* slot.c */
 /* New files for the worker to come, and its set-up.  An errno; *out_files are open then. */
 int errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files);
+/* Ends the worker without the right to signal it: see program/confine.c. */
+void errand__slot_cut(errand__sandbox_slot *slot);
 /* Nothing is there any more but zeroed memory. */
 void errand__slot_clear(errand__sandbox_slot *slot);
 /* Has the idle worker left its last answer alone? */
@@ -314,7 +387,7 @@ void errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *ha
                       const unsigned char *bytes);
 /* Rings for the next command. */
 void errand__slot_ring(errand__sandbox_slot *slot, uint32_t command);
-/* What one job left in the files is gone. */
+/* What one job was answered is gone from the file; what it was asked the next request covers. */
 void errand__slot_scrub(errand__sandbox_slot *slot);
 /* Its job is settled: the slot goes back (IDLE), or (intent) to the monitor (DYING). */
 void errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent);
@@ -326,6 +399,8 @@ void errand__sandbox_pump(errand__sandbox *pool, const errand__sandbox_hand *han
  * has ended meanwhile, and the slot is still in hand. */
 bool errand__job_begin(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
                        const unsigned char *bytes);
+bool errand__sandbox_enough_locked(const errand__sandbox *pool);
+void errand__sandbox_served_locked(errand__sandbox *pool, uint64_t cycles);
 void errand__job_assign_locked(errand__sandbox_slot *slot, errand__sandbox_place *place,
                                errand__sandbox_job *job);
 /* An idle worker that knows the entry, out of the list and in the caller's hand; NULL = none.  One
@@ -357,8 +432,9 @@ void errand__sandbox_nudge(errand_lease *lease, errand__record *record,
                            uint32_t generation);
 bool errand__sandbox_write_off(errand_lease *lease, errand__record *record,
                                uint32_t generation);
-/* Ends all that is queued with this text.  Monitor. */
-void errand__sandbox_fail_queued(errand__sandbox *pool, const char *text);
+/* Ends with this text what is queued and next in its queue for an entry from known on; 0: all that is
+ * queued.  Monitor. */
+void errand__sandbox_fail_queued(errand__sandbox *pool, uint32_t known, const char *text);
 /* Forgets what is queued; it was settled before. */
 void errand__place_empty(errand__sandbox_place *place);
 void errand__place_fini(errand__sandbox_place *place);
@@ -405,12 +481,15 @@ void errand__sandbox_monitor_enter(const errand__sandbox *pool);
 void errand__sandbox_monitor_crash(errand__sandbox *pool, uint64_t now);
 void errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status status,
                                           const char *text, uint64_t now);
+void errand__sandbox_monitor_start_blamed(errand__sandbox *pool, const char *text);
 void errand__sandbox_monitor_tell(errand__sandbox *pool); /* create waits for it */
 /* bury.c */
 void errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now);
 
 /* watcher.c */
 void errand__watcher_wake(errand__sandbox *pool);
+/* A job was queued: wakes it if it minds no queue. */
+void errand__watcher_mind(errand__sandbox *pool);
 /* All by the monitor.  tend: the monitor looks itself, where no thread could be made. */
 void errand__watcher_start(errand__sandbox *pool);
 void errand__watcher_stop(errand__sandbox *pool);

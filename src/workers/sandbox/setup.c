@@ -40,8 +40,8 @@ describe(const errand__policy *policy, uint32_t parent_pid, errand__wire_setup *
     *out = (errand__wire_setup){
         .struct_size = sizeof *out,
         .promises = values->promises,
-        .want_layers = values->want_layers & ~(uint32_t)ERRAND_LAYER_CGROUP,
-        .require_layers = values->require_layers & ~(uint32_t)ERRAND_LAYER_CGROUP,
+        .want_layers = values->want_layers,
+        .require_layers = values->require_layers,
         .on_deny = (uint32_t)values->on_deny,
         .parent_pid = parent_pid,
         .memory_bytes = values->memory_bytes,

@@ -74,6 +74,8 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
                         errand_version());
     request->request_file_size = slot->mapped_request;
     request->response_file_size = slot->mapped_response;
+    request->input_file_size =
+        pool->region != NULL ? errand__region_size(pool->region) : 0;
     request->setup_offset = setup;
     request->setup_size = setup_size;
     request->body_offset = setup + whole_pages(setup_size);
@@ -82,9 +84,27 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
     request->return_size = pool->reply_size;
     request->response_offset = whole_pages(sizeof *slot->response);
     request->response_size = pool->response_size;
+    request->input_offset = request->input_size = 0;
+    request->out_max = pool->policy.values.out_bytes; /* the same for all jobs */
+    request->group = slot->group.folder >= 0;
+    request->group_error = (uint32_t)pool->groups.error;
     slot->body = (unsigned char *)request + request->body_offset;
     slot->reply = (unsigned char *)request + request->return_offset;
     slot->response_bytes = (unsigned char *)slot->response + request->response_offset;
+}
+
+/* It may have none: then the worker says whether it goes on without. */
+static void
+make_group(errand__sandbox_slot *slot, errand__worker_files *out_files)
+{
+    errand__sandbox *pool = slot->pool;
+
+    out_files->join_fd = -1;
+    slot->group.folder = -1;
+    if (pool->groups.place >= 0)
+        pool->groups.error =
+            errand__group_create(&pool->groups, pool->policy.values.memory_bytes,
+                                 &slot->group, &out_files->join_fd);
 }
 
 int
@@ -92,7 +112,8 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
 {
     errand__sandbox *pool = slot->pool;
     size_t setup = whole_pages(sizeof(errand__wire_request)), setup_size;
-    int error;
+    const errand__wire_setup *written;
+    int error, ends[2];
 
     errand__lock_acquire(&pool->lock);
     slot->entry_count = pool->entry_count; /* those do not change any more */
@@ -114,18 +135,33 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
         close(out_files->request_fd);
         return error;
     }
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        error = errno;
+        close(out_files->request_fd);
+        close(out_files->response_fd);
+        return error;
+    }
+    out_files->lifeline_fd = ends[0];
+    slot->lifeline = ends[1];
+    make_group(slot, out_files);
     fill_request(slot, setup_size);
     errand__setup_write(&pool->policy, pool->entries, slot->entry_count,
                         (uint32_t)getpid(), (unsigned char *)slot->request + setup);
+    written =
+        (const errand__wire_setup *)(void *)((unsigned char *)slot->request + setup);
+    errand__entries_skip(pool, slot->entry_count,
+                         (errand__wire_entry *)(void *)((unsigned char *)slot->request +
+                                                        setup + written->entries));
     out_files->path_fds = pool->path_fds;
     out_files->path_count = pool->path_count;
+    out_files->input_fd = pool->region != NULL ? errand__region_fd(pool->region) : -1;
     slot->sequence = slot->previous = slot->call_sequence = 0;
     slot->jobs = slot->layers = slot->landlock_abi = 0;
     slot->intent = slot->kill_intent = ERRAND__INTENT_NONE;
-    slot->dirty = slot->used = 0;
+    slot->asked = slot->dirty = slot->used = 0;
     slot->pid = -1;
     slot->fd = -1;
-    slot->died = slot->killed = slot->settled = false;
+    slot->died = slot->killed = slot->settled = slot->borrowed = false;
     return 0;
 }
 
@@ -139,8 +175,20 @@ map_nothing(void *address, size_t size)
 }
 
 void
+errand__slot_cut(errand__sandbox_slot *slot)
+{
+    if (slot->lifeline < 0)
+        return;
+    (void)!write(slot->lifeline, "", 1);
+    close(slot->lifeline);
+    slot->lifeline = -1;
+}
+
+void
 errand__slot_clear(errand__sandbox_slot *slot)
 {
+    errand__slot_cut(slot);
+    errand__group_destroy(&slot->pool->groups, &slot->group);
     map_nothing(slot->request, slot->mapped_request);
     map_nothing(slot->response, slot->mapped_response);
     if (slot->room > slot->pool->response_size) {
@@ -172,11 +220,13 @@ errand__slot_put_back(errand__sandbox_slot *slot, const errand__sandbox_hand *ha
     const errand__sandbox_place *place = slot->lease->impl;
     unsigned watched = atomic_load_explicit(&place->watched, memory_order_seq_cst) |
                        atomic_load_explicit(&slot->foreign, memory_order_relaxed);
+    const unsigned all = ERRAND__LOOKOUT_ALL;
 
     atomic_store_explicit(&slot->phase, ERRAND__SLOT_BUSY,
                           memory_order_seq_cst); /* Pairs: slot-phase */
     if (hand->cell != ERRAND__CELL_WATCHER &&
-        (watched != 0 || atomic_load_explicit(&pool->waiting, memory_order_seq_cst) != 0))
+        (watched != 0 ||
+         atomic_load_explicit(&pool->lookout, memory_order_seq_cst) == all))
         errand__watcher_wake(pool); /* Pairs: sandbox-bell */
 }
 
@@ -216,17 +266,26 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
         memcpy(slot->body, bytes, job->size);
     else if (job->size != 0)
         slot->record->job->held_portable->write_request(slot->record->state, slot->body);
+    if (slot->asked >
+        job->size) /* of the job before; it was left for this one to overwrite */
+        memset(slot->body + job->size, 0, slot->asked - job->size);
     slot->asked = job->size;
     slot->used = 0;
     slot->settled = false;
-    slot->began_ns = hand->hands->base_ns;
+    slot->began_ns = hand->hands->now_ns;
+    slot->began_cycles = hand->hands->cycles;
     request->entry = job->entry;
     request->body_used = job->size;
-    request->input_offset = request->input_size = 0;
-    request->out_max = pool->policy.values.out_bytes;
+    if (job->input_size != 0 || slot->borrowed) {
+        request->input_offset = job->input_offset;
+        request->input_size = job->input_size;
+        slot->borrowed = job->input_size != 0;
+    }
     atomic_store_explicit(&request->cancelled, 0, memory_order_relaxed);
     atomic_store_explicit(&request->host_cpu,
-                          hand->only != NULL ? errand__cpu_current() + 1 : 0,
+                          hand->only != NULL && !errand__place_crowded(place)
+                              ? errand__cpu_current() + 1
+                              : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&slot->asks, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->foreign, hand->only == NULL, memory_order_relaxed);
@@ -245,7 +304,6 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
 void
 errand__slot_scrub(errand__sandbox_slot *slot)
 {
-    memset(slot->body, 0, slot->asked);
     memset(slot->response_bytes, 0, slot->dirty);
     slot->dirty = 0;
 }
@@ -272,6 +330,7 @@ errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent)
     slot->record = NULL;
     atomic_store_explicit(&slot->deadline_ns, UINT64_MAX, memory_order_relaxed);
     errand__lock_acquire(&pool->lock);
+    errand__sandbox_served_locked(pool, errand__cycles() - slot->began_cycles);
     job = &place->jobs[slot->job_slot];
     if (job->slot == slot->index + 1 && job->generation == slot->generation)
         job->slot = 0; /* else its record carries another operation by now */

@@ -134,15 +134,19 @@ static int
 start(void *arg, const errand__worker_files *files, int32_t *out_pid, int *out_fd)
 {
     const program *self = arg;
-    int sources[2 + ERRAND__WIRE_PATHS];
-    size_t count = 2 + files->path_count, moved = 0;
+    int sources[5 + ERRAND__WIRE_PATHS];
+    const size_t paths = 3 + files->path_count, inputs = paths + (files->input_fd >= 0);
+    size_t count = inputs + (files->join_fd >= 0), moved = 0;
     int error = 0;
     pid_t pid;
 
     for (; moved < count && error == 0; moved++) {
-        int fd = moved == 0   ? files->request_fd
-                 : moved == 1 ? files->response_fd
-                              : files->path_fds[moved - 2];
+        int fd = moved == 0       ? files->request_fd
+                 : moved == 1     ? files->response_fd
+                 : moved == 2     ? files->lifeline_fd
+                 : moved < paths  ? files->path_fds[moved - 3]
+                 : moved < inputs ? files->input_fd
+                                  : files->join_fd;
 
         sources[moved] = fcntl(fd, F_DUPFD_CLOEXEC, ERRAND__WIRE_REQUEST_FD + (int)count);
         if (sources[moved] < 0) {
@@ -240,6 +244,7 @@ errand__launcher_make(const char *path, errand__launcher *out_launcher)
         return false;
     self->size = size;
     memcpy(self->path, path, strlen(path) + 1);
-    *out_launcher = (errand__launcher){start, kill_worker, reap, destroy, self};
+    *out_launcher =
+        (errand__launcher){start, kill_worker, reap, destroy, self, self->path};
     return true;
 }

@@ -21,6 +21,28 @@ portable_of(const errand__record *record)
                : NULL;
 }
 
+/* What the job borrows of the pool's region. */
+static errand_status
+borrow(errand__sandbox *pool, errand__sandbox_job *job,
+       const errand_portable_type *portable, const void *state)
+{
+    const errand_ffi_buffer *buffer = NULL;
+
+    job->ready_input_offset = job->ready_input_size = 0;
+    if (portable->struct_size >=
+            offsetof(errand_portable_type, borrowed) + sizeof(void *) &&
+        portable->borrowed != NULL)
+        buffer = portable->borrowed(state);
+    if (buffer == NULL)
+        return ERRAND_OK;
+    if (pool->region == NULL ||
+        !errand__region_holds(pool->region, buffer, &job->ready_input_offset))
+        return errand__misuse(ERRAND_EINVAL, "errand_submit",
+                              "the job borrows a buffer that is not of this sandbox");
+    job->ready_input_size = errand_ffi_buffer_size(buffer);
+    return ERRAND_OK;
+}
+
 errand_status
 errand__sandbox_ready(errand_lease *lease, const errand__record *record)
 {
@@ -42,6 +64,9 @@ errand__sandbox_ready(errand_lease *lease, const errand__record *record)
     if (size > place->pool->policy.values.in_bytes)
         return errand__misuse(ERRAND_EINVAL, "errand_submit",
                               "the request is larger than in_bytes of the policy");
+    status = borrow(place->pool, job, portable, record->state);
+    if (status != ERRAND_OK)
+        return status;
     entry = portable->entry(record->state);
     status = errand__entry_find(place->pool, entry, &job->ready_entry);
     if (status == ERRAND_OK)
@@ -78,6 +103,7 @@ wait_for_worker(errand__sandbox_place *place, errand__sandbox_job *job,
 {
     errand__sandbox *pool = place->pool;
     size_t room;
+    bool idle, starts;
     unsigned char *bytes = errand__bytes_take(place, job->size, &room);
 
     if (bytes == NULL) {
@@ -92,12 +118,16 @@ wait_for_worker(errand__sandbox_place *place, errand__sandbox_job *job,
     job->room = room;
     job->rank = (uint8_t)errand__job_rank(record->priority);
     errand__job_enqueue_locked(place, job);
+    idle = !errand__list_empty(&pool->idle); /* one may be free by now */
+    starts = !pool->full || job->entry >= pool->full_entries;
     errand__lock_release(&pool->lock);
-    errand__sandbox_pump(pool, &place->hand); /* one may be free by now */
+    if (idle)
+        errand__sandbox_pump(pool, &place->hand);
     if (atomic_load_explicit(&pool->waiting, memory_order_seq_cst) == 0)
         return;
-    errand__sandbox_monitor_kick(pool);
-    errand__watcher_wake(pool);
+    if (starts)
+        errand__sandbox_monitor_kick(pool);
+    errand__watcher_mind(pool);
 }
 
 void
@@ -122,8 +152,10 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     job->generation = generation;
     job->entry = job->ready_entry;
     job->size = job->ready_size;
+    job->input_offset = job->ready_input_offset;
+    job->input_size = job->ready_input_size;
     job->deadline_ns = deadline;
-    if (place->queued == 0)
+    if (place->queued == 0 && !errand__sandbox_enough_locked(pool))
         slot = errand__idle_take_locked(pool, job->entry);
     if (slot != NULL)
         errand__job_assign_locked(slot, place, job);
@@ -132,7 +164,6 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     if (slot == NULL) {
         wait_for_worker(place, job, record, generation);
     } else if (!errand__job_begin(slot, &place->hand, NULL)) {
-        slot->asked = 0;
         errand__slot_release(slot, ERRAND__INTENT_NONE);
     }
 }
@@ -221,7 +252,7 @@ errand__sandbox_write_off(errand_lease *lease, errand__record *record,
 /* ---- what is queued ends ------------------------------------------------------------------------- */
 
 void
-errand__sandbox_fail_queued(errand__sandbox *pool, const char *text)
+errand__sandbox_fail_queued(errand__sandbox *pool, uint32_t known, const char *text)
 {
     for (;;) {
         struct errand__spare *free_later = NULL;
@@ -231,9 +262,13 @@ errand__sandbox_fail_queued(errand__sandbox *pool, const char *text)
         uint32_t generation = 0;
 
         errand__lock_acquire(&pool->lock);
-        while (job == NULL && !errand__list_empty(&pool->turns)) {
-            place = ERRAND__CONTAINER(pool->turns.next, errand__sandbox_place, turn);
+        errand__link *link = pool->turns.next;
+        while (job == NULL && link != &pool->turns) {
+            place = ERRAND__CONTAINER(link, errand__sandbox_place, turn);
+            link = link->next; /* it may leave the turns */
             job = errand__job_head_locked(place, &free_later);
+            if (job != NULL && job->entry < known)
+                job = NULL;
         }
         if (job != NULL) {
             record = &place->lease->block->records[job - place->jobs];

@@ -100,12 +100,16 @@ by_exit(const errand__sandbox_slot *slot, int status, errand_sandbox_outcome *ou
 }
 
 static void
-by_kill(const errand__sandbox_slot *slot, const errand__worker_end *end, verdict *out)
+by_kill(const errand__sandbox_slot *slot, const errand__worker_end *end,
+        errand_sandbox_outcome *outcome, verdict *out)
 {
     uint64_t limit =
         (uint64_t)slot->pool->policy.values.cpu_seconds * UINT64_C(1000000000);
 
-    if (limit != 0 && end->user_ns + end->system_ns >= limit) {
+    if (errand__group_ran_out(&slot->pool->groups, &slot->group)) {
+        outcome->memory_hint = true;
+        judge(out, ERRAND_CODE_MEMORY, "it used more memory than its policy allows");
+    } else if (limit != 0 && end->user_ns + end->system_ns >= limit) {
         judge(out, ERRAND_CODE_CPU, "it used more processor time than its policy allows");
     } else {
         judge(out, ERRAND_CODE_KILLED,
@@ -130,7 +134,7 @@ by_signal(const errand__sandbox_slot *slot, const errand__worker_end *end,
         judge(out, ERRAND_CODE_OUTPUT, "it wrote a larger file than its policy allows");
         return;
     case SIGKILL:
-        by_kill(slot, end, out);
+        by_kill(slot, end, outcome, out);
         return;
     default:
         break;

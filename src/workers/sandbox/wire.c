@@ -100,7 +100,8 @@ errand__wire_await_doorbell(errand__wire_waiter *waiter,
                             uint64_t timeout_ns)
 {
     uint32_t own = processor_now();
-    atomic_store_explicit(&response->worker_cpu, own, memory_order_relaxed);
+    if (atomic_load_explicit(&response->worker_cpu, memory_order_relaxed) != own)
+        atomic_store_explicit(&response->worker_cpu, own, memory_order_relaxed);
     uint32_t peer = atomic_load_explicit(&request->host_cpu, memory_order_relaxed);
     uint32_t now;
     if (may_spin(waiter, own, peer)) {

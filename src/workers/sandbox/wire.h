@@ -9,7 +9,12 @@
  *   Sealed GROW and SHRINK and allocated whole, so that no access can fail.
  *
  * The worker is started as  errand-worker serve  with an empty environment.  Descriptors: 0-2
- * /dev/null, 3 request file, 4 response file, 5.. the policy's paths (O_PATH, in their order).
+ * /dev/null, 3 request file, 4 response file, 5 the lifeline (a pipe's reading end: the kernel
+ * ends the worker when something is written or nobody holds the other end; the worker can
+ * neither close nor change it), 6.. the policy's paths (O_PATH, in their order), and behind
+ * them, where input_file_size is not 0, the input file: one for all workers of the pool, which
+ * they only read (sealed as the request file is); behind that, where group is 1, the file by
+ * which it joins its control group.
  *
  * One conversation: the host writes command, sequence and what belongs to it, and rings; the
  * worker writes bytes and answers with that sequence.  Each ring has a sequence of its own, so
@@ -35,7 +40,8 @@ enum {
 enum { /* descriptors of the worker */
        ERRAND__WIRE_REQUEST_FD = 3,
        ERRAND__WIRE_RESPONSE_FD = 4,
-       ERRAND__WIRE_PATH_FD = 5
+       ERRAND__WIRE_LIFELINE_FD = 5,
+       ERRAND__WIRE_PATH_FD = 6
 };
 
 /* ---- request file, at its start ---------------------------------------------------------- */
@@ -45,6 +51,9 @@ typedef struct errand__wire_request {
     uint32_t version, struct_size;
     char library_version[16];
     uint64_t request_file_size, response_file_size;
+    uint64_t input_file_size; /* 0 = there is none */
+    uint32_t group; /* 1 = it has a group to join; 0 = none, and group_error why */
+    uint32_t group_error;
     uint64_t setup_offset, setup_size;   /* errand__wire_setup and what it points to */
     uint64_t body_offset, body_size;     /* where requests are written */
     uint64_t return_offset, return_size; /* where answers of callbacks are written */
@@ -74,8 +83,10 @@ typedef struct errand__wire_request {
     uint64_t body_used;   /* CALL: bytes of the request, from body_offset */
     uint64_t return_used; /* RETURN: bytes of the answer, from return_offset */
     uint64_t input_offset,
-        input_size;   /* CALL: a borrowed region of the request file; 0 = none */
-    uint64_t out_max; /* CALL: bytes that all pieces together may have */
+        input_size; /* CALL: borrowed bytes of the input file; size 0 = none */
+    /* CALL: bytes that all pieces together may have.  Alone on a line that both sides keep, as it is
+     * written once. */
+    _Alignas(64) uint64_t out_max;
 } errand__wire_request;
 enum { /* command */
        ERRAND__WIRE_CALL = 1,
@@ -105,7 +116,11 @@ typedef struct errand__wire_response {
      * Pairs: wire-ready.  Why: the fields below are written before it. */
     _Alignas(64) _Atomic uint32_t ready;
     uint32_t setup_errno;
-    uint32_t layers, landlock_abi;      /* achieved */
+    uint32_t layers, landlock_abi; /* achieved */
+    /* loading: number + 1 of the entry whose library is being opened; 0 = none.
+     * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
+     * Pairs: none.  Why: its death is seen after it; who lies accuses its own tenant. */
+    _Atomic uint32_t loading;
     char setup_text[ERRAND__WIRE_TEXT]; /* why not ready; ends with 0, maybe not */
     char entry_text[ERRAND__WIRE_TEXT]; /* about the first entry that is not fine */
     uint8_t entry_state[ERRAND__WIRE_ENTRIES]; /* ERRAND__ENTRY_... */
@@ -169,7 +184,7 @@ typedef struct errand__wire_path {
 } errand__wire_path;
 typedef struct errand__wire_entry {
     uint32_t library, symbol, signature; /* offsets of strings; 0 = NULL */
-    uint32_t reserved;
+    uint32_t skip; /* 1 = its library is not opened: it has ended workers before */
 } errand__wire_entry;
 
 /* Exit codes of the worker: meant as set-up failures only before ready. */

@@ -111,6 +111,17 @@ process("a_cancel_ends_the_call_and_its_process", function(c)
     equal(c:fn("abs", "i32 (i32)")(-1), 1)
 end, { isolation = "process" })
 
+process("what_a_sandbox_refuses_is_told_with_its_cause", function(c)
+    local strlen = c:fn("strlen", "u64 (string)")
+    equal(strlen(("x"):rep(60000)), 60000)
+    contains(check.raises_code("inval", strlen, ("x"):rep(70000)), "input_max")
+    contains(check.raises_code("inval", errand.ffi.open, "./some.so",
+                               { isolation = "process" }), "./some.so")
+    contains(check.raises_code("no_exec", c:fn("qsort",
+        "void (inout bytes, u64, u64, fn(i32(pointer, pointer)))"), "ba", 2, 1,
+        function() return 0 end), "promise 'callback'")
+end, { isolation = "process", input_max = 65536 })
+
 process("memory_is_bounded", function(c)
     equal(c:fn("malloc", "pointer (u64)")(1 << 30), nil)
 end, { isolation = "process", memory = 256 << 20 })

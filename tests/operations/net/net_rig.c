@@ -178,8 +178,20 @@ net_assert_failed(net_result *result, errand_operation_code code)
     if (result->job_code != (int32_t)code)
         print_error("%s\n", result->message);
     assert_int_equal(result->outcome, ERRAND_FAILED);
+    assert_int_equal(result->code, ERRAND_CODE_JOB);
     assert_string_equal(errand_operation_code_name(result->job_code),
                         errand_operation_code_name((int32_t)code));
+    assert_null(result->payload.data);
+    net_clear(result);
+}
+
+void
+net_assert_late(net_result *result)
+{
+    assert_true(result->done);
+    assert_int_equal(result->outcome, ERRAND_FAILED);
+    assert_int_equal(result->code, ERRAND_CODE_DEADLINE);
+    assert_int_equal(result->job_code, ERRAND_OPERATION_STOPPED);
     assert_null(result->payload.data);
     net_clear(result);
 }

@@ -51,6 +51,7 @@ void net_turn(net_rig *rig, unsigned ms);
 /* What a result must be; each drops what it had before. */
 void net_clear(net_result *result);
 void net_assert_failed(net_result *result, errand_operation_code code);
+void net_assert_late(net_result *result);    /* its deadline stopped it on its way */
 void net_assert_nothing(net_result *result); /* completed without a payload */
 void net_assert_bytes(net_result *result, const void *bytes, size_t size);
 errand_stream *net_take_stream(net_result *result);

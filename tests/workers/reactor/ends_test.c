@@ -260,6 +260,7 @@ fifo_body(scene *world, const rig_config *config)
             assert_int_equal(scripts[i].steps[0].result, -ECANCELED);
     }
     assert_true(most <= before + 24);
+    assert_int_equal(world->seen[0].codes[ERRAND_CODE_DEADLINE], OPENS);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(folder), 0);
     free(scripts);

@@ -309,6 +309,11 @@ a_file_that_it_could_write_is_refused(void **state)
     assert_int_equal(inside_ready(&worker), ERRAND__SETUP_WIRE);
     assert_non_null(strstr(worker.response->setup_text, "not sealed"));
     inside_end(&worker);
+    inside_start(&worker,
+                 &(inside_start_how){.input_bytes = 4096, .input_unsealed = true});
+    assert_int_equal(inside_ready(&worker), ERRAND__SETUP_WIRE);
+    assert_non_null(strstr(worker.response->setup_text, "input file can be written"));
+    inside_end(&worker);
 }
 
 /* Case 88 */

@@ -73,7 +73,7 @@ write_request(inside *self, const inside_start_how *how, const errand__policy *p
     size_t body = pages(how->body_bytes != 0 ? how->body_bytes : 64 * 1024);
     size_t at_setup = pages(sizeof *self->request),
            at_body = at_setup + pages(setup_size);
-    size_t at_return = at_body + 2 * body;
+    size_t at_return = at_body + body;
     self->request_size = at_return + ERRAND__WIRE_PAGE;
     int file = file_create("request", self->request_size);
     self->request = file_map(file, self->request_size);
@@ -88,6 +88,7 @@ write_request(inside *self, const inside_start_how *how, const errand__policy *p
              errand_version());
     request->request_file_size = self->request_size;
     request->response_file_size = self->response_size;
+    request->input_file_size = self->input_size;
     request->setup_offset = at_setup;
     request->setup_size = setup_size;
     request->body_offset = at_body;
@@ -101,18 +102,37 @@ write_request(inside *self, const inside_start_how *how, const errand__policy *p
     return file;
 }
 
-/* In the child: descriptors 0 .. 4 + paths, and nothing else is promised. */
-static void
-become_worker(const inside_start_how *how, int request, int response, const int *paths,
-              size_t path_count)
+/* Answers -1 where none is wanted. */
+static int
+make_input(inside *self, const inside_start_how *how)
 {
-    int from[5 + ERRAND__WIRE_PATHS];
+    if (how->input_bytes == 0)
+        return -1;
+    self->input_size = pages(how->input_bytes);
+    int file = file_create("input", self->input_size);
+    self->input = file_map(file, self->input_size);
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    seals |= how->input_unsealed ? 0 : 0x0010; /* F_SEAL_FUTURE_WRITE */
+    assert_int_equal(fcntl(file, F_ADD_SEALS, seals), 0);
+    return file;
+}
+
+/* In the child: descriptors 0 .. 5 + paths, and nothing else is promised. */
+static void
+become_worker(const inside_start_how *how, int request, int response, int lifeline,
+              const int *paths, size_t path_count, int input)
+{
+    int from[7 + ERRAND__WIRE_PATHS];
     from[0] = from[1] = from[2] = fcntl(open("/dev/null", O_RDWR), F_DUPFD, 200);
     from[3] = fcntl(request, F_DUPFD, 200);
     from[4] = fcntl(response, F_DUPFD, 200);
+    from[5] = fcntl(lifeline, F_DUPFD, 200);
     for (size_t i = 0; i < path_count; i++)
-        from[5 + i] = fcntl(paths[i], F_DUPFD, 200);
-    for (size_t i = 0; i < 5 + path_count; i++) {
+        from[6 + i] = fcntl(paths[i], F_DUPFD, 200);
+    size_t count = 6 + path_count;
+    if (input >= 0)
+        from[count++] = fcntl(input, F_DUPFD, 200);
+    for (size_t i = 0; i < count; i++) {
         if (dup2(from[i], (int)i) < 0)
             _exit(98);
     }
@@ -149,19 +169,27 @@ inside_start(inside *self, const inside_start_how *how)
     assert_int_equal(
         fcntl(response, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
     self->response = file_map(response, self->response_size);
+    int input = make_input(self, how);
     int request = write_request(self, how, &policy);
     int paths[ERRAND__WIRE_PATHS];
     if (errand__policy_open_paths(&policy, paths, text, sizeof text) != ERRAND_OK)
         fail_msg("paths: %s", text);
+    int lifeline[2];
+    assert_int_equal(pipe2(lifeline, O_CLOEXEC), 0);
+    self->lifeline = lifeline[1];
     fflush(NULL);
     self->pid = fork();
     assert_true(self->pid >= 0);
     if (self->pid == 0)
-        become_worker(how, request, response, paths, policy.values.path_count);
+        become_worker(how, request, response, lifeline[0], paths,
+                      policy.values.path_count, input);
+    if (input >= 0)
+        close(input);
     for (size_t i = 0; i < policy.values.path_count; i++)
         close(paths[i]);
     close(request);
     close(response);
+    close(lifeline[0]);
     errand__policy_destroy(&policy);
 }
 
@@ -258,13 +286,6 @@ inside_bytes(const inside *self)
     return (const unsigned char *)self->response + self->request->response_offset;
 }
 
-unsigned char *
-inside_region(inside *self, uint64_t *out_offset)
-{
-    *out_offset = self->request->body_offset + self->request->body_size;
-    return (unsigned char *)self->request + *out_offset;
-}
-
 int
 inside_wait(inside *self)
 {
@@ -286,6 +307,9 @@ inside_end(inside *self)
     }
     munmap(self->request, self->request_size);
     munmap(self->response, self->response_size);
+    close(self->lifeline);
+    if (self->input != NULL)
+        munmap(self->input, self->input_size);
     memset(self, 0, sizeof *self);
 }
 

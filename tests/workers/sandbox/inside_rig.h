@@ -10,10 +10,12 @@
 
 typedef struct inside {
     pid_t pid;
+    int lifeline;    /* its other end */
     int wait_status; /* when it was reaped; else -1 */
     errand__wire_request *request;
     errand__wire_response *response;
-    size_t request_size, response_size;
+    unsigned char *input; /* the host's own mapping of the input file */
+    size_t request_size, response_size, input_size;
     errand__wire_waiter waiter;
     uint32_t sequence;
     uint64_t seen;
@@ -27,8 +29,10 @@ typedef struct inside_start_how {
     const errand_entry *entries; /* NULL = those of the policy */
     size_t entry_count;
     size_t response_bytes; /* 0 = 64 KiB */
-    size_t body_bytes;     /* 0 = 64 KiB; a borrowed region of the same size follows it */
+    size_t body_bytes;     /* 0 = 64 KiB */
+    size_t input_bytes;    /* of the input file; 0 = none */
     bool unsealed;         /* the request file can be written by the worker */
+    bool input_unsealed;   /* the input file can */
     bool other_version, other_parent;
     void (*prepare)(void *arg); /* in the child, before it becomes the worker */
     void *prepare_arg;
@@ -46,8 +50,7 @@ void inside_ask(inside *self, uint32_t entry, const void *bytes, size_t size);
 void inside_command(inside *self, uint32_t command); /* GO_ON, RETURN, EXIT */
 /* Waits for the answer to the last command; its status, or 0 if the worker ended (reaped). */
 uint32_t inside_answer(inside *self, uint32_t *out_length);
-const unsigned char *inside_bytes(const inside *self);            /* of the answer */
-unsigned char *inside_region(inside *self, uint64_t *out_offset); /* the borrowed one */
+const unsigned char *inside_bytes(const inside *self); /* of the answer */
 /* Ends it, if it still runs, and gives everything back. */
 void inside_end(inside *self);
 /* Waits until it has ended: wait_status; fails the test after some seconds. */

@@ -155,11 +155,11 @@ a_borrowed_region_is_read_where_it_lies(void **state)
 {
     (void)state;
     inside worker;
-    start(&worker, ERRAND_PROMISE_PURE, 0, 1 << 20);
-    uint64_t offset;
-    unsigned char *region = inside_region(&worker, &offset);
-    memset(region, 3, 1 << 20);
-    worker.request->input_offset = offset;
+    errand_sandbox_policy policy = policy_of(ERRAND_PROMISE_PURE);
+    inside_start_ready(&worker,
+                       &(inside_start_how){.policy = &policy, .input_bytes = 2 << 20});
+    memset(worker.input + (1 << 20), 3, 1 << 20);
+    worker.request->input_offset = 1 << 20;
     worker.request->input_size = 1 << 20;
     inside_ask(&worker, SUMS, "ignored", 7);
     uint32_t length;

@@ -51,6 +51,22 @@ what_is_missing_or_wrong_is_named(void **state)
 }
 
 static void
+a_worker_program_that_is_not_there_is_named(void **state)
+{
+    rig *self = *state;
+    errand_sandbox_config config = {.struct_size = sizeof config,
+                                    .worker_path = "/nonexistent/errand-worker"};
+    errand_executor *executor = NULL;
+
+    assert_int_equal(
+        errand_sandbox_create(&config, &executor, self->text, sizeof self->text),
+        ERRAND_ESYSTEM);
+    assert_null(executor);
+    assert_non_null(strstr(self->text, "No such file or directory"));
+    assert_non_null(strstr(self->text, config.worker_path));
+}
+
+static void
 a_sandbox_without_memory_is_not_made(void **state)
 {
     rig *self = *state;
@@ -204,6 +220,7 @@ main(void)
 #define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_RIG(what_is_missing_or_wrong_is_named),
+        WITH_RIG(a_worker_program_that_is_not_there_is_named),
         WITH_RIG(a_sandbox_without_memory_is_not_made),
         WITH_RIG(a_sandbox_without_its_thread_is_not_made),
         WITH_RIG(a_pool_without_its_watcher_goes_on),

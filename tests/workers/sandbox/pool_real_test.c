@@ -3,6 +3,7 @@
  * process, descriptor or zombie left behind, whatever the host does with its children.  Method: the
  * plug-ins of these tests, called through a runtime. */
 #include "hostile.h"
+#include "inside_rig.h"
 #include "pool_rig.h"
 #include <errno.h>
 #include <signal.h>
@@ -471,21 +472,50 @@ a_forked_host_has_nothing_to_do_with_it(void **state) /* S16 */
     assert_int_equal(run_plugin(self, "echo", "abc", 3)->size, 3);
 }
 
-/* A process namespace of its own is a layer that workers do not make. */
 static void
 a_layer_that_is_not_to_be_had_starts_nothing(void **state)
 {
     rig *self = *state;
-    errand_executor *executor = NULL;
-    char text[256] = "";
+    pid_t child;
+    int status;
 
-    self->policy.require_layers = ERRAND_LAYER_PID_NS;
     self->config.policy = &self->policy;
     self->config.worker_path = self->worker_path;
-    assert_int_equal(errand_sandbox_create(&self->config, &executor, text, sizeof text),
-                     ERRAND_EUNSUPPORTED);
-    assert_null(executor);
-    assert_true(text[0] != '\0');
+    fflush(NULL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) { /* and what it starts: no landlock on this machine */
+        inside_refusal refusal = {"landlock_create_ruleset", EOPNOTSUPP, 0, 0};
+        bool fine;
+
+        inside_refuse_call(&refusal);
+        self->policy.require_layers = ERRAND_LAYER_LANDLOCK;
+        fine = errand_sandbox_create(&self->config, &self->executor, self->text,
+                                     sizeof self->text) == ERRAND_EUNSUPPORTED &&
+               self->executor == NULL && strstr(self->text, "landlock") != NULL;
+        self->policy.require_layers = ERRAND_LAYER_SECCOMP;
+        fine = fine && errand_sandbox_create(&self->config, &self->executor, self->text,
+                                             sizeof self->text) == ERRAND_OK;
+        fine = fine && rig_snapshot(self).degraded == ERRAND_LAYER_LANDLOCK;
+        errand_executor_abandon(&self->executor);
+        _exit(fine ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void
+layers_that_nobody_knows_are_refused(void **state)
+{
+    rig *self = *state;
+
+    self->policy.require_layers =
+        256; /* once meant for a namespace that no worker makes */
+    self->config.policy = &self->policy;
+    assert_int_equal(errand_sandbox_create(&self->config, &self->executor, self->text,
+                                           sizeof self->text),
+                     ERRAND_EINVAL);
+    assert_non_null(strstr(self->text, "require_layers: 0x100"));
 }
 
 int
@@ -494,6 +524,7 @@ main(void)
 #define WITH_REAL(test) cmocka_unit_test_setup_teardown(test, real_setup, real_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_REAL(a_layer_that_is_not_to_be_had_starts_nothing),
+        WITH_REAL(layers_that_nobody_knows_are_refused),
         WITH_REAL(results_of_all_sizes_come_from_a_process),
         WITH_REAL(a_result_above_out_bytes_is_the_jobs_own_failure),
         WITH_REAL(what_a_plugin_says_of_its_failure_is_told),

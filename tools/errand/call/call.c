@@ -4,6 +4,7 @@
  * Design notes.  It is a host as small as one can be: a runtime, an executor, one operation, a
  * drain.  What went wrong is told with the code that a program would see. */
 #include "call/call.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,17 @@ typedef struct called {
     int code; /* exit code */
     const errand__call_options *options;
     errand_ffi_function *function;
+    char misuse[256]; /* why the library refused the last call that it refused so */
 } called;
+
+static void
+hear_misuse(void *arg, errand_status status, const char *text)
+{
+    called *self = arg;
+
+    (void)status;
+    snprintf(self->misuse, sizeof self->misuse, "%s", text);
+}
 
 /* Room that was made and not used is told, not shown. */
 static void
@@ -210,7 +221,20 @@ run_call(called *self, errand_executor *executor, errand_spec *spec)
         errand_runtime_shutdown(&runtime, errand_deadline_in(1000000000),
                                 ERRAND_SHUTDOWN_QUIET, NULL) != ERRAND_OK)
         errand__help_problem("call: the runtime could not be shut down");
-    return status == ERRAND_OK ? self->code : refused("", status);
+    return status == ERRAND_OK ? self->code : refused(self->misuse, status);
+}
+
+/* A sandbox opens no library by a path that counts from the current folder; a shell's user writes
+ * such paths.  NULL = the C library. */
+static const char *
+library_name(const errand__call_options *options, char whole[PATH_MAX])
+{
+    if (strcmp(options->library, "-") == 0)
+        return NULL;
+    if (strchr(options->library, '/') != NULL &&
+        realpath(options->library, whole) != NULL)
+        return whole;
+    return options->library;
 }
 
 int
@@ -221,6 +245,7 @@ errand__call_main(int argc, char **argv)
     errand_ffi_library *library = NULL;
     errand_executor *executor = NULL;
     errand_spec spec = ERRAND_SPEC_INIT;
+    char whole[PATH_MAX];
 
     if (!errand__call_options_read(argc, argv, &options))
         return ERRAND__EXIT_USAGE;
@@ -228,9 +253,11 @@ errand__call_main(int argc, char **argv)
         (void)errand__help_print(stdout, "call");
         return errand__output_code(ERRAND__EXIT_GOOD);
     }
-    const char *name = strcmp(options.library, "-") == 0 ? NULL : options.library;
-    errand_status status = errand_ffi_library_create(name, &library);
-    int code = status == ERRAND_OK ? describe(&self, library) : refused("", status);
+    errand_misuse_hook(hear_misuse, &self);
+    errand_status status =
+        errand_ffi_library_create(library_name(&options, whole), &library);
+    int code =
+        status == ERRAND_OK ? describe(&self, library) : refused(self.misuse, status);
     if (code == ERRAND__EXIT_GOOD)
         code = make_spec(&self, &spec);
     if (code == ERRAND__EXIT_GOOD) {
@@ -244,5 +271,6 @@ errand__call_main(int argc, char **argv)
     errand_executor_abandon(&executor);
     errand_ffi_function_abandon(&self.function);
     errand_ffi_library_abandon(&library);
+    errand_misuse_hook(NULL, NULL);
     return errand__output_code(code);
 }

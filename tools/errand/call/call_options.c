@@ -15,6 +15,7 @@ enum {
     OPTION_PORT,
     OPTION_MEMORY,
     OPTION_CPU,
+    OPTION_INPUT,
     OPTION_OUTPUT,
     OPTION_DEADLINE,
     OPTION_WORKER,
@@ -28,6 +29,7 @@ static const struct option table[] = {
     {"port", required_argument, NULL, OPTION_PORT},
     {"memory", required_argument, NULL, OPTION_MEMORY},
     {"cpu", required_argument, NULL, OPTION_CPU},
+    {"input", required_argument, NULL, OPTION_INPUT},
     {"output", required_argument, NULL, OPTION_OUTPUT},
     {"deadline", required_argument, NULL, OPTION_DEADLINE},
     {"worker", required_argument, NULL, OPTION_WORKER},
@@ -147,6 +149,8 @@ read_option(errand__call_options *options, int option, char *text)
         return read_port(options, text);
     case OPTION_MEMORY:
         return read_size("memory", text, &options->policy.memory_bytes);
+    case OPTION_INPUT:
+        return read_size("input", text, &options->policy.in_bytes);
     case OPTION_OUTPUT:
         return read_size("output", text, &options->policy.out_bytes);
     case OPTION_CPU:

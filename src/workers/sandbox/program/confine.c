@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes
- * - Order: what needs a right comes before what takes it away.  Namespaces, descriptors, user,
+ * - Order: what needs a right comes before what takes it away.  Group, namespaces, descriptors, user,
  *   parent's death (a change of user forgets it), limits, no new privileges, files and network,
  *   system calls.  Constructors of libraries run after all that; the second ruleset and filter
  *   only narrow it.
@@ -20,6 +20,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -44,6 +45,23 @@ static bool
 wanted(const errand__worker *self, uint32_t layer)
 {
     return (self->setup->want_layers & layer) != 0;
+}
+
+/* Everything that it takes from now on is counted there. */
+static void
+group_join(errand__worker *self)
+{
+    const errand__wire_request *head = self->request;
+    int descriptor = ERRAND__WIRE_PATH_FD + (int)self->setup->path_count +
+                     (head->input_file_size != 0);
+    if (!wanted(self, ERRAND_LAYER_CGROUP))
+        return;
+    if (head->group == 0)
+        missing(self, ERRAND_LAYER_CGROUP, (int)head->group_error, "control group");
+    else if (write(descriptor, "0", 1) == 1)
+        self->layers |= ERRAND_LAYER_CGROUP;
+    else
+        missing(self, ERRAND_LAYER_CGROUP, errno, "control group");
 }
 
 static void
@@ -86,7 +104,8 @@ close_from(unsigned first, unsigned last)
 static void
 close_others(const errand__worker *self)
 {
-    int kept[] = {self->rulesets[0], self->rulesets[1], self->tasks};
+    int kept[] = {self->rulesets[0], self->rulesets[1], self->tasks,
+                  ERRAND__WIRE_LIFELINE_FD};
     unsigned from = 3;
     for (;;) {
         unsigned next = ~0u;
@@ -135,8 +154,6 @@ user_and_namespaces(errand__worker *self)
     if (own_users)
         user_drop(self);
     namespaces(self, ERRAND_LAYER_USER_NS | ERRAND_LAYER_NET_NS | ERRAND_LAYER_IPC_NS);
-    if (wanted(self, ERRAND_LAYER_PID_NS))
-        missing(self, ERRAND_LAYER_PID_NS, ENOSYS, "process namespace");
     close_others(self);
     if (!own_users)
         user_drop(self);
@@ -147,6 +164,25 @@ user_and_namespaces(errand__worker *self)
         missing(self, ERRAND_LAYER_UID_DROP, 0, "user that is not root");
 }
 
+/* The end of the host, or its wish, is a signal on the pipe that it holds: the kernel compares its sender
+ * with whoever set this, who is this process.  The filter keeps the descriptor as it is. */
+static void
+lifeline_hold(errand__worker *self)
+{
+    const int fd = ERRAND__WIRE_LIFELINE_FD;
+    struct pollfd looked = {.fd = fd, .events = POLLIN};
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode) ||
+        fcntl(fd, F_SETOWN, getpid()) != 0 || fcntl(fd, F_SETSIG, SIGKILL) != 0 ||
+        fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) != 0)
+        errand__worker_fail(self, ERRAND__SETUP_PARENT, errno,
+                            "its lifeline cannot be held");
+    /* It may have been let go of before that. */
+    if (poll(&looked, 1, 0) != 0)
+        errand__worker_fail(self, ERRAND__SETUP_PARENT, 0, "the host is gone");
+}
+
+/* The first needs that the host may signal this process when it ends, the second does not. */
 static void
 parent_follow(errand__worker *self)
 {
@@ -156,6 +192,7 @@ parent_follow(errand__worker *self)
     /* It may have ended before that. */
     if ((uint32_t)getppid() != self->setup->parent_pid)
         errand__worker_fail(self, ERRAND__SETUP_PARENT, 0, "the host is gone");
+    lifeline_hold(self);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
@@ -179,7 +216,8 @@ limits(errand__worker *self)
     const errand__wire_setup *setup = self->setup;
     if (!wanted(self, ERRAND_LAYER_RLIMITS))
         return;
-    uint64_t rings = self->request->request_file_size + self->request->response_file_size;
+    uint64_t rings = self->request->request_file_size +
+                     self->request->response_file_size + self->request->input_file_size;
     bool threads = (setup->promises & ERRAND_PROMISE_THREAD) != 0;
     bool done =
         limit_set(RLIMIT_CORE, 0, 0) && limit_set(RLIMIT_MEMLOCK, 0, 0) &&
@@ -299,8 +337,8 @@ threads_now(const errand__worker *self)
 void
 errand__worker_confine(errand__worker *self)
 {
-    if ((uint32_t)getppid() != self->setup->parent_pid)
-        errand__worker_fail(self, ERRAND__SETUP_PARENT, 0, "the host is gone");
+    parent_follow(self); /* a change of user makes the kernel forget it */
+    group_join(self);
     errand__worker_preload(self);
     self->tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (threads_now(self) > 1)
@@ -318,15 +356,21 @@ errand__worker_confine(errand__worker *self)
 }
 
 void
-errand__worker_seal(errand__worker *self)
+errand__worker_check_threads(errand__worker *self)
 {
     unsigned threads = threads_now(self);
-    bool promised = (self->setup->promises & ERRAND_PROMISE_THREAD) != 0;
-    if (threads > 1 && !promised)
+    if (threads > 1 && (self->setup->promises & ERRAND_PROMISE_THREAD) == 0)
         errand__worker_fail(self, ERRAND__SETUP_LIBRARY, 0,
                             "a library has started %u threads: its policy needs "
                             "ERRAND_PROMISE_THREAD",
                             threads - 1);
+}
+
+void
+errand__worker_seal(errand__worker *self)
+{
+    unsigned threads = threads_now(self);
+    errand__worker_check_threads(self);
     /* Threads of libraries keep the first ruleset where the kernel cannot reach them: the filter
      * then must keep them from opening anything. */
     uint32_t opens = ERRAND_PROMISE_RPATH | ERRAND_PROMISE_WPATH;

@@ -4,8 +4,8 @@
  *   constructors can do what the final filter permits, and no more than read libraries beside.
  * - An entry that is not there is no reason to end: it is told to the host, which refuses that job
  *   alone.
- * - Before a library is opened its name is written where the host looks when this process ends
- *   early: a constructor that ends it is then named. */
+ * - Before a library is opened its name and number are written where the host looks when this process
+ *   ends early: a constructor that ends it is then named, and skipped by the workers that come. */
 #include "program.h"
 
 #include <dlfcn.h>
@@ -88,10 +88,18 @@ load_entry(errand__worker *self, uint32_t index)
     const char *signature = errand__worker_text(self, entry->signature);
     char text[ERRAND__WIRE_TEXT];
     void *handle = RTLD_DEFAULT;
+    if (library != NULL && entry->skip != 0) {
+        snprintf(text, sizeof text, "%s: workers that opened it ended, or hung", library);
+        refuse(self, index, ERRAND__ENTRY_NO_LIBRARY, text);
+        return;
+    }
     if (library != NULL) {
+        atomic_store_explicit(&self->response->loading, index + 1, memory_order_relaxed);
         snprintf(self->response->setup_text, sizeof self->response->setup_text,
                  "ended while it opened %s", library);
         handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+        errand__worker_check_threads(self);
+        atomic_store_explicit(&self->response->loading, 0, memory_order_relaxed);
         if (handle == NULL) {
             const char *why = dlerror();
             refuse(self, index, ERRAND__ENTRY_NO_LIBRARY, why == NULL ? library : why);

@@ -68,6 +68,16 @@ fits(uint64_t offset, uint64_t size, uint64_t file_size)
     return offset <= file_size && size <= file_size - offset;
 }
 
+static void
+check_sealed(errand__worker *self, int descriptor, const char *name)
+{
+    if (mmap(NULL, ERRAND__WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+             0) != MAP_FAILED)
+        errand__worker_fail(self, ERRAND__SETUP_WIRE, 0,
+                            "the %s file can be written by the worker: it is not sealed",
+                            name);
+}
+
 /* Both files, their versions, and that the request cannot be written. */
 static void
 open_files(errand__worker *self)
@@ -106,12 +116,7 @@ open_files(errand__worker *self)
     self->response_size = head->response_size;
     self->setup_bytes = self->request_bytes + head->setup_offset;
     self->setup = (const void *)self->setup_bytes;
-    void *written = mmap(NULL, ERRAND__WIRE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-                         ERRAND__WIRE_REQUEST_FD, 0);
-    if (written != MAP_FAILED)
-        errand__worker_fail(
-            self, ERRAND__SETUP_WIRE, 0,
-            "the request file can be written by the worker: it is not sealed");
+    check_sealed(self, ERRAND__WIRE_REQUEST_FD, "request");
     close(ERRAND__WIRE_REQUEST_FD);
     close(ERRAND__WIRE_RESPONSE_FD);
 }
@@ -143,6 +148,22 @@ check_setup(errand__worker *self)
         errand__worker_fail(self, ERRAND__SETUP_WIRE, 0, "the set-up contradicts itself");
 }
 
+/* What jobs may borrow bytes of. */
+static void
+open_input(errand__worker *self)
+{
+    int descriptor = ERRAND__WIRE_PATH_FD + (int)self->setup->path_count;
+    size_t size = 0;
+    if (self->request->input_file_size == 0)
+        return;
+    self->input = map_file(descriptor, PROT_READ, &size);
+    if (self->input == NULL || size != self->request->input_file_size)
+        errand__worker_fail(self, ERRAND__SETUP_WIRE, errno,
+                            "the input file cannot be mapped");
+    check_sealed(self, descriptor, "input");
+    close(descriptor);
+}
+
 static void
 announce(errand__worker *self)
 {
@@ -172,6 +193,7 @@ main(int count, char **words)
     }
     open_files(&worker);
     check_setup(&worker);
+    open_input(&worker);
     worker.processors = errand__cpus_allowed();
     errand__report_init(worker.response,
                         worker.setup->on_deny == (uint32_t)ERRAND_DENY_REPORT);

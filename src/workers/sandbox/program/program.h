@@ -14,6 +14,7 @@
 typedef struct errand__worker {
     const errand__wire_request *request; /* the request file, read only */
     const unsigned char *request_bytes;
+    const unsigned char *input; /* the input file, read only; NULL = none */
     errand__wire_response *response;
     unsigned char *response_bytes; /* where results go; response_size of them */
     size_t response_size;
@@ -41,6 +42,8 @@ errand__worker_text(const errand__worker *self, uint32_t offset)
 void errand__worker_confine(errand__worker *self);
 /* After that: the rest.  Fails if it has threads that it was not promised. */
 void errand__worker_seal(errand__worker *self);
+/* Fails if a library has started threads that it was not promised. */
+void errand__worker_check_threads(errand__worker *self);
 
 /* ---- ruleset.c */
 /* Both rulesets, while files can still be opened; sets rulesets and landlock_abi.  False: there is

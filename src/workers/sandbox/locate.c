@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: where errand-worker is, if nobody says.
+ *
+ * - In a folder libexec beside the file that this code was loaded from, or up to four folders
+ *   above, which is where lib/triplet/lua/5.4 of an installation begins.  It must be of the same
+ *   owner as the file's own folder, or root's: a folder above may be everybody's.
+ * - Which file that is the kernel is asked.  The loader only knows what it was told: of a program
+ *   that was found by PATH the bare name, of others a symbolic link or a path that counts from
+ *   where the process was then.  Looked up from the current folder such a name would start what
+ *   somebody else put there. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "workers/sandbox/sandbox.h"
+
+/* The absolute path of the file that holds this code; false: it is not known. */
+static bool
+own_file(char *out, size_t size)
+{
+    uintptr_t here = (uintptr_t)&errand__worker_find;
+    char line[PATH_MAX + 128];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    if (maps == NULL) { /* a root folder without /proc */
+        Dl_info info;
+
+        if (dladdr((void *)here, &info) == 0 || info.dli_fname == NULL ||
+            info.dli_fname[0] != '/' || strlen(info.dli_fname) >= size)
+            return false;
+        errand__text_format(out, size, "%s", info.dli_fname);
+        return true;
+    }
+    while (!found && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long begin, end;
+        const char *path = strchr(line, '/');
+
+        if (sscanf(line, "%lx-%lx", &begin, &end) != 2 || here < begin || here >= end)
+            continue;
+        if (path == NULL || strlen(path) >= size)
+            break;
+        errand__text_format(out, size, "%s", path);
+        found = true;
+    }
+    fclose(maps);
+    return found;
+}
+
+void
+errand__worker_find(char *out, size_t size)
+{
+    struct stat own, found;
+
+    if (own_file(out, size))
+        strrchr(out, '/')[1] = '\0'; /* what the kernel adds to a name goes too */
+    else
+        out[0] = '\0';
+    if (out[0] != '\0' && stat(out, &own) == 0) {
+        for (int up = 0; up < 5; up++) {
+            size_t length = strlen(out);
+
+            if (length + sizeof "libexec/errand-worker" > size)
+                break;
+            errand__text_format(out + length, size - length, "libexec/errand-worker");
+            if (access(out, X_OK) == 0 && stat(out, &found) == 0 &&
+                (found.st_uid == own.st_uid || found.st_uid == 0))
+                return;
+            errand__text_format(out + length, size - length, "../");
+        }
+    }
+    errand__text_format(out, size, "%s", ERRAND_WORKER_PATH);
+}
