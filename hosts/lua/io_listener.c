@@ -140,6 +140,7 @@ method_over(lua_State *L, int status, lua_KContext context)
 static int
 verb_method(lua_State *L)
 {
+    errand__lua_wait_task(L, lua_tostring(L, lua_upvalueindex(1)));
     luaL_checkany(L, 1);
     if (luaL_getmetafield(L, 1, "__index") != LUA_TTABLE)
         luaL_typeerror(L, 1, "stream, listener or datagram");
