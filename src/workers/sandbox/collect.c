@@ -230,9 +230,9 @@ errand__slot_look(errand__sandbox_slot *slot, const errand__sandbox_hand *hand)
             atomic_load_explicit(&slot->quiet, memory_order_relaxed) &&
         atomic_load_explicit(&slot->wakes, memory_order_relaxed) <= ERRAND__SANDBOX_STORM)
         return false;
-    __builtin_prefetch(slot->response_bytes);
     if (!errand__slot_take(slot))
         return false;
+    __builtin_prefetch(slot->response_bytes);
     if (hand->only != NULL && slot->lease->impl != hand->only) {
         errand__slot_put_back(slot, hand); /* another's job by now */
         return false;

@@ -351,6 +351,43 @@ an_unknown_entry_gets_a_worker_that_knows_it(void **state)
 }
 
 static void
+an_idle_worker_that_knows_less_makes_room_while_others_are_busy(void **state)
+{
+    rig *self = *state;
+
+    self->config.workers_min = self->config.workers_max = 2;
+    rig_begin(self);
+    rig_run(self, SIM_PATTERN, 1);
+    rig_symbol = "second";
+    rig_run(self, SIM_PATTERN, 1); /* one of the two was replaced for it */
+    rig_start(self, 1000, SIM_HANG, 0);
+    rig_start(self, 1001, SIM_PATTERN, 4);
+    rig_await(self, 3);
+    assert_int_equal(self->news[2].wait, 1001);
+    assert_int_equal(self->news[2].size, 4);
+    rig_symbol = "first";
+}
+
+static void
+short_jobs_in_a_queue_leave_no_job_behind_a_long_one(void **state)
+{
+    rig *self = *state;
+
+    self->config.workers_min = self->config.workers_max = 2;
+    rig_begin(self);
+    rig_await_ready(self, 2);
+    for (uintptr_t round = 0; round < 20; round++) {
+        for (uintptr_t i = 0; i < 32; i++)
+            rig_start(self, i, SIM_PATTERN, 1);
+        rig_await(self, 32 * (round + 1));
+    }
+    rig_start(self, 1000, SIM_HANG, 0);
+    rig_start(self, 1001, SIM_PATTERN, 4);
+    rig_await(self, 641);
+    assert_int_equal(self->news[640 % RIG_NEWS].wait, 1001);
+}
+
+static void
 other_entries_are_refused_where_they_are_fixed(void **state)
 {
     rig *self = *state;
@@ -405,6 +442,8 @@ main(void)
         WITH_RIG(the_executor_may_go_before_its_leases),
         WITH_RIG(deadline_and_answer_race_to_one_end),
         WITH_RIG(an_unknown_entry_gets_a_worker_that_knows_it),
+        WITH_RIG(an_idle_worker_that_knows_less_makes_room_while_others_are_busy),
+        WITH_RIG(short_jobs_in_a_queue_leave_no_job_behind_a_long_one),
         WITH_RIG(other_entries_are_refused_where_they_are_fixed),
         WITH_RIG(what_cannot_be_written_down_is_refused),
     };

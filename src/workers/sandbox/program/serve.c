@@ -140,9 +140,9 @@ answer_error(serving *self, int32_t code, int32_t error)
     errand__wire_error *out = (void *)worker->response_bytes;
     out->code = code;
     out->error = error;
-    memcpy(out->text, self->text, sizeof out->text);
-    size_t size =
-        offsetof(errand__wire_error, text) + strnlen(self->text, sizeof self->text);
+    size_t length = strnlen(self->text, sizeof self->text);
+    memcpy(out->text, self->text, length);
+    size_t size = offsetof(errand__wire_error, text) + length;
     errand__wire_put(worker->request, worker->response,
                      errand__wire_answer(worker->request->sequence, ERRAND__WIRE_ERROR,
                                          (uint32_t)size));
@@ -172,7 +172,12 @@ static void
 answer_call(errand__worker *worker)
 {
     const errand__wire_request *request = worker->request;
-    serving self = {.worker = worker, .sequence = request->sequence};
+    serving self; /* its text is long: not set to 0 for each call */
+    self.worker = worker;
+    self.sequence = request->sequence;
+    self.used = 0;
+    self.total = 0;
+    self.text[0] = '\0';
     const errand__loaded *entry = errand__worker_entry(request->entry);
     if (entry == NULL || entry->state != ERRAND__ENTRY_FINE) {
         const char *why = entry == NULL ? "there is no such entry" : entry->why;
