@@ -98,6 +98,7 @@ typedef struct errand_io {
         struct msghdr *message;
         const struct sockaddr *address;
         struct sockaddr *out_address;
+        int64_t to_offset; /* SPLICE */
     };
     union {
         size_t length; /* of buffer, bytes, address; ACCEPT_MANY: descriptors */
@@ -112,13 +113,19 @@ typedef struct errand_io {
         uint64_t until_ns;
         struct statx *out_stat;
     };
-    int64_t to_offset;
-    int32_t to_fd;
-    uint32_t flags, mode;
+    union {
+        int32_t to_fd;
+        uint32_t first; /* a MANY's: see errand_io_consume */
+    };
+    union {
+        uint32_t mode;
+        uint32_t ready; /* the same */
+    };
+    uint32_t flags;
     /* Of the reactor. */
-    int32_t result;        /* as the system call's, or -errno; when done */
-    uint32_t first, ready; /* see errand_io_consume */
+    int32_t result; /* as the system call's, or -errno; when done */
     bool done;
+    uint32_t delay;
     void *library[6];
 } errand_io;
 

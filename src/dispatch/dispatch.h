@@ -307,9 +307,8 @@ struct errand_waker {
     void *port;                /* the type's; NULL = nothing to forget */
     struct errand_waker *next; /* in the executor's queues, while woken */
     errand__link pending;      /* in the executor's list of those that wait for a wake */
-    bool held;      /* in the other list: of those with requests under way (reactor) */
-    void *lease;    /* the executor's; see workers/async/async.h */
-    errand_job job; /* the executor thread's */
+    void *lease;               /* the executor's; see workers/async/async.h */
+    errand_job job;            /* the executor thread's */
 };
 struct errand_waker *errand__waker_create(void); /* refs 1; NULL = no memory */
 /* Its job has ended: makes it as new if nobody else holds it, else gives it up (*take_waker = NULL). */

@@ -70,8 +70,9 @@ errand__record_fill(errand__record *record, const errand_spec *spec, errand__ext
     record->extra = extra;
     if (extra == NULL)
         return;
-    *errand__record_label(record) =
-        (errand__label){.name = spec->held_name, .trace_id = spec->trace_id};
+    errand__label *label = errand__record_label(record);
+    if (label->name != spec->held_name || label->trace_id != spec->trace_id)
+        *label = (errand__label){.name = spec->held_name, .trace_id = spec->trace_id};
     if (extra == &errand__label_only)
         return;
     extra->deadline_ns = spec->deadline_ns;

@@ -13,6 +13,7 @@ BELOW = {
     "dispatch": ["registrar", "inbox", "core"],
     "workers": ["dispatch", "core"],
     "workers/sandbox": ["workers", "foreign", "dispatch", "core"],
+    "workers/doctor": ["workers", "core"],
     "scheduler": ["inbox", "registrar", "core"],
     "runtime": ["scheduler", "workers", "dispatch", "inbox", "registrar", "recording", "core"],
     "operations": ["core"],

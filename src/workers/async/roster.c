@@ -12,14 +12,14 @@
 #define AWAITED 0x80000000U
 
 /* A roster without a lock is its owner's alone. */
-static void
+static void ERRAND_NO_ANALYSIS
 acquire(errand__roster *roster)
 {
     if (roster->lock != NULL)
         errand__lock_acquire(roster->lock);
 }
 
-static void
+static void ERRAND_NO_ANALYSIS
 release(errand__roster *roster)
 {
     if (roster->lock != NULL)

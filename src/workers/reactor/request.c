@@ -94,8 +94,7 @@ errand_io_start(errand_job *job, errand_io *io)
     io->result = 0;
     if (io->kind == ERRAND_IO_OPEN)
         io->to_fd = 0; /* see blocking.c */
-    if (io->kind == ERRAND_IO_OPEN || io->kind == ERRAND_IO_CONNECT)
-        io->to_offset = 0; /* how long a try was put off last */
+    io->delay = 0;     /* how long a try was put off last, ns */
     request->waker = ERRAND__CONTAINER(job, errand_waker, job);
     request->link.next = request->link.previous = NULL;
     request->state = ERRAND__IO_UNDER_WAY;
@@ -219,13 +218,13 @@ errand__request_finish_later(errand__loop *loop, errand_io *io, int32_t result)
 void
 errand__request_put_off(errand__loop *loop, errand_io *io)
 {
-    uint64_t length = (uint64_t)io->to_offset * 2;
+    uint64_t length = (uint64_t)io->delay * 2;
 
     if (length < LATER_LEAST_NS)
         length = LATER_LEAST_NS;
     if (length > LATER_MOST_NS)
         length = LATER_MOST_NS;
-    io->to_offset = (int64_t)length;
+    io->delay = (uint32_t)length;
     io->until_ns = errand__clock_now() + length;
     errand__wheel_insert(&loop->wheel, io);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "core/core.h"
 #include "errand/doctor.h"
+#include "errand/io.h"
 #include "inside_rig.h"
 #include "workers/sandbox/layers.h"
 
@@ -120,6 +121,34 @@ what_the_kernel_refuses_is_missing(void **state)
 }
 
 static void
+what_a_reactor_would_choose_is_told_and_why(void **state)
+{
+    (void)state;
+    heard told = {0};
+    pid_t child = fork();
+    if (child == 0) {
+        inside_refusal refusal = {"io_uring_setup", EPERM, 0, 0};
+        inside_refuse_call(&refusal);
+        if (errand_doctor(hear, &told) != ERRAND_OK)
+            _exit(1);
+        size_t at = index_of(&told, "io_uring");
+        const char *wanted = "epoll (io_uring: Operation not permitted), ";
+        _exit(!told.available[at] && strncmp(told.values[at], wanted, strlen(wanted)) == 0
+                  ? 0
+                  : 2);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(errand_doctor(hear, &told), ERRAND_OK);
+    const char *chosen = errand_reactor_backend(NULL);
+    size_t at = index_of(&told, "io_uring");
+    assert_int_equal(told.available[at], strcmp(chosen, "io_uring") == 0);
+    assert_int_equal(strncmp(told.values[at], chosen, strlen(chosen)), 0);
+}
+
+static void
 nobody_to_tell_is_misuse(void **state)
 {
     (void)state;
@@ -131,6 +160,7 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_reactor_would_choose_is_told_and_why),
         cmocka_unit_test(each_fact_is_told_once_in_the_same_order),
         cmocka_unit_test(facts_are_those_that_a_worker_achieves),
         cmocka_unit_test(what_the_kernel_refuses_is_missing),

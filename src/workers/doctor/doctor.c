@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes
- * - Advice says what follows for this library, not how an administrator works. */
+ * - Advice says what follows for this library, not how an administrator works.
+ * - What a reactor would choose is asked of the reactor; the rest is tried by the sandbox's layers. */
 #include "errand/doctor.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/core.h"
+#include "errand/io.h"
 #include "workers/sandbox/layers.h"
 
 typedef struct telling {
@@ -94,6 +96,22 @@ tell_confinement(telling *self, const errand__layers *found)
 }
 
 static void
+tell_reactor(telling *self, const errand__layers *found)
+{
+    const char *chosen = errand_reactor_backend(NULL);
+    bool works = strcmp(chosen, "io_uring") == 0;
+
+    snprintf(self->value, sizeof self->value, "%s, io_uring_disabled %s", chosen,
+             found->io_uring_disabled == 0   ? "0"
+             : found->io_uring_disabled == 1 ? "1 (others than its group)"
+             : found->io_uring_disabled == 2 ? "2 (all)"
+                                             : "is not there");
+    tell(self, "io_uring", works,
+         works ? "a reactor chooses it: files and sockets wait in the kernel"
+               : "a reactor chooses epoll, and a few threads for files");
+}
+
+static void
 tell_host(telling *self, const errand__layers *found)
 {
     tell_tried(self, "write-seals", found->future_write_error,
@@ -111,16 +129,7 @@ tell_host(telling *self, const errand__layers *found)
     tell_tried(self, "futex-waitv", found->futex_waitv_error,
                "several words can be waited for at once",
                "words are waited for one by one");
-    snprintf(self->value, sizeof self->value, "%s, io_uring_disabled %s",
-             found->io_uring_error == 0 ? "works" : strerror(found->io_uring_error),
-             found->io_uring_disabled == 0   ? "0"
-             : found->io_uring_disabled == 1 ? "1 (others than its group)"
-             : found->io_uring_disabled == 2 ? "2 (all)"
-                                             : "is not there");
-    tell(self, "io_uring", found->io_uring_error == 0,
-         found->io_uring_error == 0
-             ? "files and sockets can be driven by it"
-             : "files and sockets are driven by threads and epoll");
+    tell_reactor(self, found);
 }
 
 errand_status
