@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: how a worker process is started and ended.
  *
- * - posix_spawn: the host's memory is not copied, however large it is.  Nothing of the host's goes
- *   along: no environment, no descriptor but the files and the policy's paths, no blocked or ignored
- *   signal; a process group of its own, so that a terminal's keys do not reach it.
- * - From then on it is named by a pidfd: a number that is used again later cannot be mistaken.  (The
- *   descriptor is opened right after the start; a host whose other threads reap any child could take
- *   a worker that died within those microseconds.  Then the descriptor is somebody else's child, or
- *   nobody's, which waitid tells, and the start has failed.)
+ * - The host's memory is not copied, however large it is: as with vfork, the child runs in it, on a
+ *   stack of its own, until it has become the program; the starting thread sleeps meanwhile.  What
+ *   it does there are system calls and nothing else.  No signal is let through, since a handler of the
+ *   host's would run in the child.
+ * - Nothing of the host's goes along: no environment, no descriptor but the files and the policy's
+ *   paths, no blocked or ignored signal; a process group of its own, so that a terminal's keys do
+ *   not reach it.
+ * - It is named by a pidfd from its first moment, given by the call that makes it: a number that is
+ *   used again later cannot be mistaken, however fast the worker dies and whoever reaps it.
  * - A host may reap our children, or have the system do it.  The kernel keeps what happened with the
  *   pidfd, where it is new enough; else the end is known and its reason is not. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -22,11 +24,14 @@
 #include <unistd.h>
 #include "workers/sandbox/sandbox.h"
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x1000
 #endif
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -45,85 +50,78 @@ _Static_assert(sizeof(pidfd_info) == 72, "a length that the kernel knows");
 
 typedef struct program {
     size_t size;
+    char *stack; /* of a child until it has become the program */
     char path[];
 } program;
 
-static int
-describe(posix_spawn_file_actions_t *actions, const int *sources, size_t count)
+#define STACK_SIZE ((size_t)64 * 1024)
+#define SIGNALS    64
+
+typedef struct birth {
+    const char *path;
+    char *stack;
+    const int *sources; /* the last is for descriptors 0 to 2 */
+    size_t count;
+    int error; /* written by the child: why there is no program */
+} birth;
+
+/* Inside the child, in the host's memory.  Sanitizers would take it for the host's thread. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static int
+become_program(void *arg)
 {
-    int error = 0;
-
-    for (int fd = 0; fd < 3 && error == 0; fd++)
-        error = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
-    for (size_t i = 0; i < count && error == 0; i++)
-        error = posix_spawn_file_actions_adddup2(actions, sources[i],
-                                                 ERRAND__WIRE_REQUEST_FD + (int)i);
-    if (error == 0)
-        error = posix_spawn_file_actions_addclosefrom_np(
-            actions, ERRAND__WIRE_REQUEST_FD + (int)count);
-    return error;
-}
-
-static int
-attribute(posix_spawnattr_t *attributes)
-{
-    sigset_t all, none;
-
-    sigfillset(&all);
-    sigemptyset(&none);
-    posix_spawnattr_setsigdefault(attributes, &all);
-    posix_spawnattr_setsigmask(attributes, &none);
-    posix_spawnattr_setpgroup(attributes, 0);
-    return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF |
-                                                    POSIX_SPAWN_SETSIGMASK |
-                                                    POSIX_SPAWN_SETPGROUP);
-}
-
-static int
-spawn(const char *path, const int *sources, size_t count, pid_t *out_pid)
-{
+    birth *self = arg;
     char name[] = "errand-worker", serve[] = ERRAND__WIRE_ARGUMENT;
     char *const arguments[] = {name, serve, NULL}, *const environment[] = {NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int error = posix_spawn_file_actions_init(&actions);
+    const uint64_t none = 0, by_default[8] = {0};
 
-    if (error != 0)
-        return error;
-    error = posix_spawnattr_init(&attributes);
-    if (error == 0) {
-        error = describe(&actions, sources, count);
-        if (error == 0)
-            error = attribute(&attributes);
-        if (error == 0)
-            error =
-                posix_spawn(out_pid, path, &actions, &attributes, arguments, environment);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
+    for (int fd = 0; fd < ERRAND__WIRE_REQUEST_FD; fd++)
+        if (syscall(SYS_dup3, self->sources[self->count - 1], fd, 0) < 0)
+            goto failed;
+    for (size_t i = 0; i + 1 < self->count; i++)
+        if (syscall(SYS_dup3, self->sources[i], ERRAND__WIRE_REQUEST_FD + (int)i, 0) < 0)
+            goto failed;
+    /* Where there is no such call the worker closes the rest before it opens anything. */
+    (void)syscall(SYS_close_range, ERRAND__WIRE_REQUEST_FD + self->count - 1, ~0u, 0);
+    for (int number = 1; number <= SIGNALS; number++)
+        (void)syscall(SYS_rt_sigaction, number, by_default, NULL, sizeof none);
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof none);
+    (void)syscall(SYS_setpgid, 0, 0);
+    (void)syscall(SYS_execve, self->path, arguments, environment);
+failed:
+    self->error = errno;
+    syscall(SYS_exit, 127);
+    return 0;
 }
 
-/* A pidfd that certainly is our child's. */
-static int
-open_child(pid_t pid, int *out_fd)
+/* Whoever took its status before is welcome to it. */
+static void
+forget_child(int fd)
 {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    siginfo_t info = {.si_pid = 0};
-    int error;
+    siginfo_t info;
 
-    if (fd < 0) {
-        error = errno;
-        kill(pid, SIGKILL); /* not reaped yet, so it still is that one */
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-        }
+    while (waitid((idtype_t)P_PIDFD, (id_t)fd, &info, WEXITED) != 0 && errno == EINTR) {
+    }
+    close(fd);
+}
+
+static int
+give_birth(birth *self, int32_t *out_pid, int *out_fd)
+{
+    const uint64_t all = UINT64_MAX;
+    const int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
+    uint64_t before;
+    int error, pid, fd = -1;
+
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    pid = clone(become_program, self->stack + STACK_SIZE, flags, self, &fd);
+    error = pid < 0 ? errno : self->error;
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof all);
+    if (error != 0) {
+        if (pid >= 0)
+            forget_child(fd);
         return error;
     }
-    if (waitid((idtype_t)P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
-        error = errno;
-        close(fd);
-        return error;
-    }
+    *out_pid = pid;
     *out_fd = fd;
     return 0;
 }
@@ -134,34 +132,36 @@ static int
 start(void *arg, const errand__worker_files *files, int32_t *out_pid, int *out_fd)
 {
     const program *self = arg;
-    int sources[5 + ERRAND__WIRE_PATHS];
+    int sources[6 + ERRAND__WIRE_PATHS];
     const size_t paths = 3 + files->path_count, inputs = paths + (files->input_fd >= 0);
-    size_t count = inputs + (files->join_fd >= 0), moved = 0;
-    int error = 0;
-    pid_t pid;
+    const size_t joins = inputs + (files->join_fd >= 0);
+    birth child = {
+        .path = self->path, .stack = self->stack, .sources = sources, .count = joins + 1};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), error = null < 0 ? errno : 0;
+    size_t moved = 0;
 
-    for (; moved < count && error == 0; moved++) {
+    for (; moved < child.count && error == 0; moved++) {
         int fd = moved == 0       ? files->request_fd
                  : moved == 1     ? files->response_fd
                  : moved == 2     ? files->lifeline_fd
                  : moved < paths  ? files->path_fds[moved - 3]
                  : moved < inputs ? files->input_fd
-                                  : files->join_fd;
+                 : moved < joins  ? files->join_fd
+                                  : null;
 
-        sources[moved] = fcntl(fd, F_DUPFD_CLOEXEC, ERRAND__WIRE_REQUEST_FD + (int)count);
+        sources[moved] =
+            fcntl(fd, F_DUPFD_CLOEXEC, ERRAND__WIRE_REQUEST_FD + (int)child.count);
         if (sources[moved] < 0) {
             error = errno;
             break;
         }
     }
     if (error == 0)
-        error = spawn(self->path, sources, count, &pid);
-    if (error == 0)
-        error = open_child(pid, out_fd);
+        error = give_birth(&child, out_pid, out_fd);
     while (moved-- > 0)
         close(sources[moved]);
-    if (error == 0)
-        *out_pid = (int32_t)pid;
+    if (null >= 0)
+        close(null);
     return error;
 }
 
@@ -231,6 +231,7 @@ destroy(void *arg)
 {
     program *self = arg;
 
+    errand__mem_unmap(self->stack, STACK_SIZE);
     errand__mem_free(NULL, self, self->size);
 }
 
@@ -243,6 +244,11 @@ errand__launcher_make(const char *path, errand__launcher *out_launcher)
     if (self == NULL)
         return false;
     self->size = size;
+    self->stack = errand__mem_map(STACK_SIZE);
+    if (self->stack == NULL) {
+        errand__mem_free(NULL, self, size);
+        return false;
+    }
     memcpy(self->path, path, strlen(path) + 1);
     *out_launcher =
         (errand__launcher){start, kill_worker, reap, destroy, self, self->path};

@@ -233,11 +233,14 @@ errand__verdict_start(const errand__sandbox_slot *slot, const errand__worker_end
         errand__text_format(out_text, size,
                             "a worker exited with status %d before it was ready%s%s",
                             status, said[0] != '\0' ? ": " : "", said);
+    else if (!end->known)
+        errand__text_format(out_text, size,
+                            "a worker ended before it was ready, and somebody else took "
+                            "its status");
     else
         errand__text_format(out_text, size,
-                            "a worker was ended by signal %d before it "
-                            "was ready",
-                            end->known ? end->status : 0);
+                            "a worker was ended by signal %d before it was ready",
+                            end->status);
     return status == ERRAND__SETUP_LAYER || status == ERRAND__SETUP_FILTER
                ? ERRAND_EUNSUPPORTED
                : ERRAND_ESYSTEM;

@@ -4,8 +4,11 @@
  * missing one by one. */
 #include "pool_rig.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 static void
 what_is_missing_or_wrong_is_named(void **state)
@@ -116,6 +119,65 @@ a_pool_without_its_watcher_goes_on(void **state)
         assert_int_equal(self->news[i].size, self->news[i].wait);
 }
 
+/* ---- the two files -------------------------------------------------------------------------------- */
+
+static errand__launcher simulated;
+static int seals[2], whole[2];
+
+static int
+look_then_start(void *arg, const errand__worker_files *files, int32_t *out_pid,
+                int *out_fd)
+{
+    const int fds[2] = {files->request_fd, files->response_fd};
+
+    for (int i = 0; i < 2; i++) {
+        struct stat status;
+
+        assert_int_equal(fstat(fds[i], &status), 0);
+        whole[i] = status.st_blocks * 512 >= status.st_size;
+        seals[i] = fcntl(fds[i], F_GET_SEALS);
+    }
+    return simulated.start(arg, files, out_pid, out_fd);
+}
+
+static void
+files_are_sealed_and_whole_and_not_read_back(void **state) /* S1 */
+{
+    rig *self = *state;
+    const int fixed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, read_only = 0x0010;
+    errand__launcher launcher = sim_launcher(&self->sim);
+    static const errand_entry first = {"/sim.so", "first", NULL};
+    const unsigned char bytes[10] = "123456789";
+    errand_spec spec;
+
+    simulated = launcher;
+    launcher.start = look_then_start;
+    self->policy.entries = &first;
+    self->policy.entry_count = 1;
+    self->config.policy = &self->policy;
+    assert_int_equal(errand__sandbox_make(&self->config, &launcher, &self->executor,
+                                          self->text, sizeof self->text),
+                     ERRAND_OK);
+    assert_int_equal(seals[0], fixed | read_only);
+    assert_int_equal(seals[1], fixed);
+    assert_true(whole[0] && whole[1]);
+    assert_int_equal(errand_runtime_create(&self->runtime_config, &self->runtime),
+                     ERRAND_OK);
+    assert_int_equal(errand_attach(self->runtime, self->executor, 0, &self->lease),
+                     ERRAND_OK);
+    /* What this worker does not look at any more, and nobody may. */
+    errand__wire_request *request = errand__sandbox_of(self->executor)->slots[0].request;
+
+    request->response_size = request->request_file_size = 0;
+    request->response_file_size = request->body_size = request->return_size = 0;
+    request->response_offset = request->setup_size = request->entry = 0;
+    spec = rig_spec(self, SIM_ECHO, 0, bytes, sizeof bytes);
+    rig_start_spec(self, 0, &spec);
+    rig_await(self, 1);
+    assert_int_equal(self->news[0].outcome, ERRAND_COMPLETED);
+    assert_int_equal(self->news[0].size, sizeof bytes);
+}
+
 /* ---- plug-ins ------------------------------------------------------------------------------------- */
 
 typedef struct heard {
@@ -224,6 +286,7 @@ main(void)
         WITH_RIG(a_sandbox_without_memory_is_not_made),
         WITH_RIG(a_sandbox_without_its_thread_is_not_made),
         WITH_RIG(a_pool_without_its_watcher_goes_on),
+        WITH_RIG(files_are_sealed_and_whole_and_not_read_back),
         WITH_RIG(plugins_give_the_same_in_a_process_and_on_a_thread),
     };
     return test_group("workers/sandbox/pool_create", tests, NULL, NULL);

@@ -56,6 +56,45 @@ seeded_orders_tell_the_same_whoever_is_faster(void **state) /* S17, D140 */
     assert_true(seeded_run(ERRAND_ORDER_INLINE, 8) != first);
 }
 
+/* Jobs with a deadline of 20 ms, on workers that need this long in fact. */
+static uint64_t
+bounded_run(uint64_t slow_us, unsigned *out_completed)
+{
+    rig *self;
+    uint64_t digest = 0;
+
+    *out_completed = 0;
+    rig_setup((void **)&self);
+    self->config.workers_max = self->config.workers_min = 3;
+    self->runtime_config.order = ERRAND_ORDER_INLINE;
+    self->runtime_config.seed = 7;
+    rig_begin(self);
+    for (uintptr_t i = 0; i < 6; i++) {
+        errand_spec spec = rig_spec(self, SIM_SLOW, slow_us, NULL, 0);
+
+        spec.deadline_ns = 20 * MS;
+        rig_start_spec(self, i, &spec);
+    }
+    rig_await(self, 6);
+    for (size_t i = 0; i < self->count; i++) {
+        *out_completed += self->news[i].outcome == ERRAND_COMPLETED;
+        digest = errand__mix_words(digest, self->news[i].wait, self->news[i].code, 0);
+    }
+    rig_teardown((void **)&self);
+    return digest;
+}
+
+static void
+a_deadline_of_a_seeded_order_is_not_the_workers(void **state) /* S17 */
+{
+    unsigned fast, slow;
+
+    (void)state;
+    assert_true(bounded_run(0, &fast) == bounded_run(60000, &slow));
+    assert_true(fast > 0);
+    assert_int_equal(fast, slow);
+}
+
 static void
 await_by_descriptor(rig *self, size_t count)
 {
@@ -259,6 +298,7 @@ main(void)
         /* First: what the kernel can do is asked once. */
         WITH_RIG(a_kernel_that_waits_for_one_word_alone_will_do),
         cmocka_unit_test(seeded_orders_tell_the_same_whoever_is_faster),
+        cmocka_unit_test(a_deadline_of_a_seeded_order_is_not_the_workers),
         WITH_RIG(a_wake_descriptor_tells_of_answers),
         WITH_RIG(a_question_finds_an_owner_that_polls_its_descriptor),
         WITH_RIG(an_owner_that_does_other_things_has_its_queue_run),
