@@ -80,9 +80,9 @@ typedef enum errand__slot_intent { /* why the host ends a worker; the first reas
 } errand__slot_intent;
 
 typedef enum errand__lookout { /* of the watcher, while jobs are queued */
-                              ERRAND__LOOKOUT_NONE = 0,
-                              ERRAND__LOOKOUT_NAPS = 1, /* the owners are quick enough */
-                              ERRAND__LOOKOUT_ALL = 2   /* it sleeps on all answers */
+                               ERRAND__LOOKOUT_NONE = 0,
+                               ERRAND__LOOKOUT_NAPS = 1, /* the owners are quick enough */
+                               ERRAND__LOOKOUT_ALL = 2   /* it sleeps on all answers */
 } errand__lookout;
 
 typedef struct errand__sandbox_slot {

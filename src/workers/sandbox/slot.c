@@ -245,7 +245,8 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
         memcpy(slot->body, bytes, job->size);
     else if (job->size != 0)
         slot->record->job->held_portable->write_request(slot->record->state, slot->body);
-    if (slot->asked > job->size) /* of the job before; it was left for this one to overwrite */
+    if (slot->asked >
+        job->size) /* of the job before; it was left for this one to overwrite */
         memset(slot->body + job->size, 0, slot->asked - job->size);
     slot->asked = job->size;
     slot->used = 0;

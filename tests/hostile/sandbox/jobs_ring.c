@@ -21,8 +21,9 @@ static void
 put(errand_plugin_call *call, uint32_t sequence, uint32_t status, uint32_t length)
 {
     errand__worker *worker = jobs_worker(call);
-    atomic_store(&worker->response->answer,
-                 errand__wire_answer(sequence, status, length));
+    atomic_store_explicit(&worker->response->answer,
+                          errand__wire_answer(sequence, status, length),
+                          memory_order_seq_cst);
     wake(call);
 }
 static uint32_t
@@ -93,8 +94,9 @@ JOB(job_answers_without_a_wake)
 {
     errand__worker *worker = jobs_worker(call);
     memcpy(worker->response_bytes, "ok", 2);
-    atomic_store(&worker->response->answer,
-                 errand__wire_answer(now(call), ERRAND__WIRE_DONE, 2));
+    atomic_store_explicit(&worker->response->answer,
+                          errand__wire_answer(now(call), ERRAND__WIRE_DONE, 2),
+                          memory_order_seq_cst);
     for_ever();
     return 0;
 }
@@ -104,8 +106,9 @@ JOB(job_answers_ahead)
     errand__worker *worker = jobs_worker(call);
     right(call);
     for (;;)
-        atomic_store(&worker->response->answer,
-                     errand__wire_answer(now(call) + 1, ERRAND__WIRE_DONE, 2));
+        atomic_store_explicit(&worker->response->answer,
+                              errand__wire_answer(now(call) + 1, ERRAND__WIRE_DONE, 2),
+                              memory_order_seq_cst);
     return 0;
 }
 JOB(job_changes_its_mind)
@@ -115,11 +118,12 @@ JOB(job_changes_its_mind)
     uint32_t sequence = now(call);
     for (uint32_t i = 0;; i++) {
         memset(worker->response_bytes, (int)i, 64);
-        atomic_store(&worker->response->answer,
-                     i % 3 == 0 ? errand__wire_answer(sequence, ERRAND__WIRE_DONE, i % 64)
-                     : i % 3 == 1
-                         ? errand__wire_answer(sequence - 1, 7, i)
-                         : errand__wire_answer(sequence, ERRAND__WIRE_ERROR, i % 300));
+        atomic_store_explicit(
+            &worker->response->answer,
+            i % 3 == 0   ? errand__wire_answer(sequence, ERRAND__WIRE_DONE, i % 64)
+            : i % 3 == 1 ? errand__wire_answer(sequence - 1, 7, i)
+                         : errand__wire_answer(sequence, ERRAND__WIRE_ERROR, i % 300),
+            memory_order_seq_cst);
     }
     return 0;
 }
@@ -134,8 +138,9 @@ JOB(job_stutters)
     /* The answer changes all the time, and never is one. */
     errand__worker *worker = jobs_worker(call);
     for (uint32_t i = 0;; i++) {
-        atomic_store(&worker->response->answer,
-                     errand__wire_answer(now(call) - 1, i & 255, i));
+        atomic_store_explicit(&worker->response->answer,
+                              errand__wire_answer(now(call) - 1, i & 255, i),
+                              memory_order_seq_cst);
         wake(call);
     }
     return 0;
@@ -184,16 +189,17 @@ JOB(job_says_it_is_someone_else)
     errand__wire_response *response = worker->response;
     response->layers = 0;
     response->landlock_abi = 0xffffffff;
-    atomic_store(&response->ready, 92);
+    atomic_store_explicit(&response->ready, 92, memory_order_seq_cst);
     memset(response->setup_text, 'A', sizeof response->setup_text);
     memset(response->entry_text, 'B', sizeof response->entry_text);
     memset(response->entry_state, 1, sizeof response->entry_state);
-    atomic_store(&response->worker_cpu, 0xfffffff0u);
+    atomic_store_explicit(&response->worker_cpu, 0xfffffff0u, memory_order_seq_cst);
     return jobs_ok(call);
 }
 JOB(job_names_a_false_call)
 {
-    atomic_store(&jobs_worker(call)->response->denied_call, 0xffffffffu);
+    atomic_store_explicit(&jobs_worker(call)->response->denied_call, 0xffffffffu,
+                          memory_order_seq_cst);
     syscall(39000);
     __asm__ __volatile__("syscall" ::"a"(101L), "D"(0L)
                          : "rcx", "r11", "memory"); /* ptrace */

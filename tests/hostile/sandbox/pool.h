@@ -34,7 +34,7 @@ typedef struct hostile_pool {
     errand_executor *executor;
     errand_lease *lease;
     const char *object; /* of the jobs */
-    uint32_t rest; /* workers when nothing is to be done */
+    uint32_t rest;      /* workers when nothing is to be done */
     uint64_t submitted, heard;
     /* The last completion. */
     int ends;

@@ -10,7 +10,7 @@
 
 typedef struct inside {
     pid_t pid;
-    int lifeline; /* its other end */
+    int lifeline;    /* its other end */
     int wait_status; /* when it was reaped; else -1 */
     errand__wire_request *request;
     errand__wire_response *response;
