@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: no worker outlives its host, whoever both are and whatever the worker does against it; and a host
+/* Goal (S16): no worker outlives its host, whoever both are and whatever the worker does against it; and a host
  * that gave up its user can still end its workers.
  * Method: hosts in child processes, killed at any moment of their lives.  This process is the one that
  * orphans are given to, so none can hide: within a second after the host's death it has no child. */
@@ -240,6 +240,7 @@ no_worker_outlives_a_host_that_gave_up_its_user(void **state)
 static void
 no_worker_outlives_a_host_that_may_not_signal_it(void **state)
 {
+    /* S16 */
     (void)state;
     kill_hosts(KIND_NO_KILL, test_scaled(100));
 }
