@@ -96,8 +96,10 @@ epoll_ctl(int poll_fd, int operation, int fd, struct epoll_event *event)
     return (int)syscall(SYS_epoll_ctl, poll_fd, operation, fd, event);
 }
 
+int __clone(int (*body)(void *), void *stack, int flags, void *arg, ...);
+
 int
-clone(int (*body)(void *), void *stack, int flags, void *arg, ...)
+__clone(int (*body)(void *), void *stack, int flags, void *arg, ...)
 {
     static int (*next)(int (*)(void *), void *, int, void *, ...);
     va_list list;
@@ -108,7 +110,7 @@ clone(int (*body)(void *), void *stack, int flags, void *arg, ...)
     va_end(list);
     FAIL_WITH("clone", EAGAIN);
     if (next == NULL) {
-        void *address = dlsym(RTLD_NEXT, "clone");
+        void *address = dlsym(RTLD_NEXT, "__clone");
 
         memcpy(&next, &address, sizeof next);
     }
