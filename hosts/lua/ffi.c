@@ -11,6 +11,7 @@
 
 typedef struct library {
     errand_ffi_library *library;
+    const char *name; /* NULL = what the process has; kept with the userdata */
     errand__lua_isolation isolation;
     errand_executor *executor; /* of processes, from the first call on */
     uint64_t runtime;          /* whose lease it is */
@@ -26,6 +27,33 @@ typedef struct function {
 
 /* ---- where a call goes --------------------------------------------------------------------- */
 
+/* The functions that were described so far are known to the first worker, so that what one call
+ * leaves in its process is there for the next function's.  The list is user value 2 of
+ * the library's userdata, which is user value 1 of the function at index 1; three values are
+ * pushed, of which the entries have to stay. */
+static void
+push_entries(lua_State *L, library *home)
+{
+    errand_sandbox_policy *policy = &home->isolation.policy;
+
+    lua_getiuservalue(L, 1, 1);
+    lua_getiuservalue(L, -1, 2);
+    size_t count = lua_rawlen(L, -1);
+    errand_entry *entries = lua_newuserdatauv(L, (count + 1) * sizeof *entries, 0);
+    for (size_t i = 0; i < count; i++) {
+        lua_rawgeti(L, -2, (lua_Integer)i + 1);
+        const function *own = lua_touserdata(L, -1);
+        entries[i] = (errand_entry){
+            .library = home->name,
+            .symbol = errand_ffi_function_signature(own->function)->symbol,
+            .signature = errand_ffi_function_text(own->function),
+        };
+        lua_pop(L, 1);
+    }
+    policy->entries = entries;
+    policy->entry_count = count;
+}
+
 static void
 open_sandbox(lua_State *L, library *home, const errand__lua_run *run,
              const char *operation)
@@ -36,9 +64,11 @@ open_sandbox(lua_State *L, library *home, const errand__lua_run *run,
     if (run->options.held_replay != NULL) {
         status = errand_manual_create(NULL, &home->executor);
     } else {
+        push_entries(L, home);
         home->isolation.sandbox.policy = &home->isolation.policy;
         status = errand_sandbox_create(&home->isolation.sandbox, &home->executor, text,
                                        sizeof text);
+        lua_pop(L, 3);
     }
     if (status != ERRAND_OK && text[0] != '\0')
         errand__lua_error_raise(L, status == ERRAND_EINVAL ? "inval" : "unsupported",
@@ -203,6 +233,11 @@ library_fn(lua_State *L)
     const char *symbol = errand_ffi_function_signature(own->function)->symbol;
     size_t length = strnlen(symbol, sizeof own->name - 1);
     memcpy(own->name, symbol, length);
+    if (home->isolation.process && home->executor == NULL) {
+        lua_getiuservalue(L, 1, 2);
+        lua_pushvalue(L, 5);
+        lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    }
     lua_pushvalue(L, 5);
     return 1;
 }
@@ -282,9 +317,14 @@ ffi_open(lua_State *L)
                                                    "name it as for dlopen, or give nil "
                                                    "for what the process has already");
     lua_settop(L, 2);
-    library *home = lua_newuserdatauv(L, sizeof *home, 1);
+    library *home = lua_newuserdatauv(L, sizeof *home, 2);
     memset(home, 0, sizeof *home);
+    home->name = name;
     luaL_setmetatable(L, ERRAND__LUA_LIBRARY);
+    lua_newtable(L); /* of its functions; keeps the name too */
+    lua_pushvalue(L, 1);
+    lua_setfield(L, -2, "name");
+    lua_setiuservalue(L, 3, 2);
     errand__lua_ffi_options(L, 2, 3, &home->isolation);
     if (home->isolation.process && name != NULL && name[0] != '/' && strchr(name, '/'))
         errand__lua_error_raise(L, "inval", "ffi.open",
@@ -296,91 +336,10 @@ ffi_open(lua_State *L)
     return 1;
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------------- */
-
-static errand_ffi_buffer **
-check_buffer(lua_State *L)
-{
-    return luaL_checkudata(L, 1, ERRAND__LUA_BUFFER);
-}
-
-static int
-ffi_buffer(lua_State *L)
-{
-    lua_Integer size = luaL_checkinteger(L, 1);
-
-    luaL_argcheck(L, size > 0, 1, "a buffer has at least one byte");
-    errand_ffi_buffer **own = lua_newuserdatauv(L, sizeof *own, 0);
-    *own = NULL;
-    luaL_setmetatable(L, ERRAND__LUA_BUFFER);
-    errand__lua_work_filled(L, errand_ffi_buffer_create((size_t)size, own), "ffi.buffer");
-    return 1;
-}
-
-static int
-buffer_collect(lua_State *L)
-{
-    errand_ffi_buffer_abandon(check_buffer(L));
-    return 0;
-}
-
-static int
-buffer_length(lua_State *L)
-{
-    lua_pushinteger(L, (lua_Integer)errand_ffi_buffer_size(*check_buffer(L)));
-    return 1;
-}
-
-/* buffer:get(from, to), counted from 1 as string.sub does; refused while a call has it. */
-static int
-buffer_get(lua_State *L)
-{
-    errand_ffi_buffer *buffer = *check_buffer(L);
-    lua_Integer size = (lua_Integer)errand_ffi_buffer_size(buffer);
-    lua_Integer from = luaL_optinteger(L, 2, 1), to = luaL_optinteger(L, 3, size);
-
-    luaL_argcheck(L, from >= 1, 2, "bytes are counted from 1");
-    luaL_argcheck(L, to <= size, 3, "the buffer is shorter");
-    if (errand_ffi_buffer_pinned(buffer))
-        errand__lua_error_raise(L, "busy", "buffer", "a call that is out works on it");
-    const char *bytes = errand_ffi_buffer_data(buffer);
-    lua_pushlstring(L, from > to ? "" : bytes + from - 1,
-                    from > to ? 0 : (size_t)(to - from + 1));
-    return 1;
-}
-
-static int
-buffer_set(lua_State *L)
-{
-    errand_ffi_buffer *buffer = *check_buffer(L);
-    lua_Integer from = luaL_checkinteger(L, 2);
-    size_t length, size = errand_ffi_buffer_size(buffer);
-    const char *bytes = luaL_checklstring(L, 3, &length);
-
-    luaL_argcheck(L, from >= 1, 2, "bytes are counted from 1");
-    luaL_argcheck(L, length <= size && (size_t)from - 1 <= size - length, 3,
-                  "the buffer is shorter");
-    if (errand_ffi_buffer_pinned(buffer))
-        errand__lua_error_raise(L, "busy", "buffer", "a call that is out works on it");
-    memcpy((char *)errand_ffi_buffer_data(buffer) + from - 1, bytes, length);
-    return 0;
-}
-
-static int
-buffer_resize(lua_State *L)
-{
-    lua_Integer size = luaL_checkinteger(L, 2);
-
-    luaL_argcheck(L, size > 0, 2, "a buffer has at least one byte");
-    errand__lua_work_filled(L, errand_ffi_buffer_resize(*check_buffer(L), (size_t)size),
-                            "buffer");
-    return 0;
-}
-
 /* ---- the module's field -------------------------------------------------------------------------------- */
 
-static void
-add_type(lua_State *L, const char *name, const luaL_Reg *methods)
+void
+errand__lua_ffi_type(lua_State *L, const char *name, const luaL_Reg *methods)
 {
     luaL_newmetatable(L, name);
     luaL_setfuncs(L, methods, 0);
@@ -400,14 +359,11 @@ errand__lua_ffi_open(lua_State *L)
                                          {"__tostring", function_text},
                                          {"__gc", function_collect},
                                          {NULL, NULL}};
-    static const luaL_Reg buffers[] = {
-        {"get", buffer_get},      {"set", buffer_set},      {"resize", buffer_resize},
-        {"__len", buffer_length}, {"__gc", buffer_collect}, {NULL, NULL}};
     static const luaL_Reg verbs[] = {
-        {"open", ffi_open}, {"buffer", ffi_buffer}, {NULL, NULL}};
+        {"open", ffi_open}, {"buffer", errand__lua_ffi_buffer}, {NULL, NULL}};
 
-    add_type(L, ERRAND__LUA_LIBRARY, libraries);
-    add_type(L, ERRAND__LUA_FUNCTION, functions);
-    add_type(L, ERRAND__LUA_BUFFER, buffers);
+    errand__lua_ffi_type(L, ERRAND__LUA_LIBRARY, libraries);
+    errand__lua_ffi_type(L, ERRAND__LUA_FUNCTION, functions);
+    errand__lua_ffi_type(L, ERRAND__LUA_BUFFER, errand__lua_ffi_buffer_methods);
     luaL_newlib(L, verbs);
 }

@@ -34,6 +34,12 @@ void errand__lua_ffi_argument(lua_State *L, int index, const errand_ffi_type *ty
 /* Pushes one value: what a call gave back, or what a callback is given. */
 void errand__lua_ffi_push(lua_State *L, const errand_ffi_value *value);
 
+/* ---- ffi.c, ffi_buffer.c ------------------------------------------------------------------ */
+/* Makes the metatable of a userdata, which is its own index. */
+void errand__lua_ffi_type(lua_State *L, const char *name, const luaL_Reg *methods);
+int errand__lua_ffi_buffer(lua_State *L); /* errand.ffi.buffer */
+extern const luaL_Reg errand__lua_ffi_buffer_methods[];
+
 /* ---- ffi_callback.c ----------------------------------------------------------------------- */
 /* The callback of a Lua function for a parameter; made at first use, kept until the run ends.
  * Raises. */

@@ -166,6 +166,8 @@ read_sandbox(lua_State *L, const char *field, int kept, errand__lua_isolation *o
         policy->descriptors = (uint32_t)read_count(L, field, 65536);
     else if (strcmp(field, "reuse") == 0)
         policy->reuse = (uint32_t)read_count(L, field, 1 << 30);
+    else if (strcmp(field, "crash_limit") == 0)
+        out->sandbox.crash_limit = (uint32_t)read_count(L, field, 1 << 30);
     else if (strcmp(field, "grace") == 0)
         policy->grace_ns = read_seconds(L, field);
     else if (strcmp(field, "workers") == 0)
@@ -212,7 +214,8 @@ errand__lua_ffi_options(lua_State *L, int index, int keeper,
                        "ffi.open: no option is called '%s': use isolation, deadline and, "
                        "with isolation = 'process', promise, paths, tcp_ports, want, "
                        "require, memory, stack, input_max, output_max, file_max, cpu, "
-                       "descriptors, reuse, grace, workers, worker_path, report_denied",
+                       "descriptors, reuse, crash_limit, grace, workers, worker_path, "
+                       "report_denied",
                        field);
         }
         if (lua_type(L, -1) == LUA_TSTRING) {

@@ -179,6 +179,22 @@ check.test("options_that_mean_nothing_are_refused", function()
     contains(check.raises(errand.ffi.open, ""), "empty")
 end)
 
+process("what_a_call_leaves_in_its_process_is_there_for_another_function", function(c)
+    local malloc = c:fn("malloc", "pointer (u64)")
+    local copy = c:fn("strcpy", "pointer (pointer, string)")
+    local length = c:fn("strlen", "u64 (pointer)")
+    local free = c:fn("free", "void (pointer)")
+    local address = malloc(16)
+    copy(address, "kept")
+    equal(length(address), 4)
+    free(address)
+    equal(c:sandbox().started, 1)
+end, { isolation = "process", workers = 1 })
+
+process("crashes_up_to_the_limit_that_was_set_open_no_breaker", function(c)
+    for _ = 1, 12 do check.raises_code("crashed", c:fn("abort", "void ()")) end
+end, { isolation = "process", workers = 1, crash_limit = 100 })
+
 check.test("a_call_outside_a_run_names_errand_run", function()
     local abs = errand.ffi.open(nil):fn("abs", "i32 (i32)")
     contains(check.raises_code("misuse", abs, -1), "errand.run")
