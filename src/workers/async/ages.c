@@ -26,7 +26,8 @@ struct errand__age {
  * limit. */
 struct errand__age_name {
     /* words: wait, generation, operation, {kind : 32 | slot : 32}.
-     * Writers, readers, order, pairs: as the line's.
+     * Writers: owner.  Readers: snapshots.
+     * Order:   release; acquire.  Pairs: age-line.
      * Why:     as the line's. */
     _Atomic uint64_t words[4];
 };
