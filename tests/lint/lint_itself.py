@@ -11,7 +11,7 @@ C = "/* SPDX-License-Identifier: MIT */\n"
 HEAD = C + "/* a: what this is for. */\n"
 ROWS = "".join("| %s | A sentence. | open |\n" % n for n in
                ["O%d" % n for n in range(1, 81)] + ["D%d" % n for n in (*range(1, 47),
-                   *range(50, 89), 92, *range(140, 146), *range(148, 153))] +
+                   *range(50, 89), 92, 127, *range(129, 137), *range(140, 146), *range(148, 153))] +
                ["I%d" % n for n in range(1, 25)] +
                ["S%d" % n for n in range(1, 26)])
 BLOCK = ("/* word: its use.  Writers: one.  Readers: all.  Order: release.  Pairs: a-word.\n"

@@ -9,7 +9,7 @@ import re
 import tree
 
 EXPECTED = ["O%d" % n for n in range(1, 81)] + ["D%d" % n for n in (
-    *range(1, 47), *range(50, 89), 92, *range(140, 146), *range(148, 153))]
+    *range(1, 47), *range(50, 89), 92, 127, *range(129, 137), *range(140, 146), *range(148, 153))]
 EXPECTED += ["I%d" % n for n in range(1, 25)]
 EXPECTED += ["S%d" % n for n in range(1, 26)]
 CITED = re.compile(r"(?<![\w-])[ODIS]\d{1,3}\b")
