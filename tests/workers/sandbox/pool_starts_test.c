@@ -209,6 +209,10 @@ a_pool_whose_first_start_fails_leaves_nothing(void **state) /* S28, C-L10 */
         for (unsigned i = 0; i < 6; i++)
             seen |= strcmp(watched[i], name) == 0 ? 1u << i : 0;
     }
+    self->config.worker_path =
+        "/nowhere/errand-worker"; /* its process ends before it is one */
+    assert_int_equal(create(self), ERRAND_ESYSTEM);
+    no_child_is_left();
     check_descriptors(self);
     assert_int_equal(seen, 63);
     assert_true(steps >= 10); /* two files, a pipe, sources, the process, the poll */
