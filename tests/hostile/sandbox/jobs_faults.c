@@ -107,6 +107,8 @@ deeper(volatile char *before)
 {
     volatile char here[4096];
     here[0] = before[0];
+    if (here[0] == 'y')
+        return 0;
     return deeper(here) + here[0];
 }
 JOB(job_overflows_its_stack)

@@ -365,8 +365,9 @@ calls_that_would_end_a_host_end_a_worker(void **state)
 #define OPEN  "i32 sqlite3_open(string, out bytes)"
 #define WHY   "string sqlite3_errmsg(pointer)"
 #define CLOSE "i32 sqlite3_close(pointer)"
-static const known sqlite[] = {
-    {SQLITE, OPEN}, {SQLITE, EXEC}, {SQLITE, WHY}, {SQLITE, CLOSE}, {NULL, NULL}};
+#define STOP  "i32 sqlite3_shutdown()"
+static const known sqlite[] = {{SQLITE, OPEN},  {SQLITE, EXEC}, {SQLITE, WHY},
+                               {SQLITE, CLOSE}, {SQLITE, STOP}, {NULL, NULL}};
 
 static int64_t
 exec(tier *self, void *database, const char *text)
@@ -405,6 +406,7 @@ use_sqlite(tier *self)
     assert_int_equal(exec(self, database, "select 1"), 0);
     assert_int_equal(CALL(self, SQLITE, CLOSE, errand_ffi_pointer(database)), ENDS_ODD);
     assert_int_equal(self->number, 0);
+    assert_int_equal(call(self, SQLITE, STOP, NULL, 0), ENDS_ODD);
 }
 
 static void

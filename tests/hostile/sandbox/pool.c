@@ -14,6 +14,14 @@
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
+/* Sanitizers map memory of their own whenever they like. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MAPPINGS true
+#elif defined(__has_feature)
+#define OWN_MAPPINGS (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define OWN_MAPPINGS false
+#endif
 
 static char folder[64]; /* of copies; "" = none */
 
@@ -230,7 +238,7 @@ hostile_process_read(hostile_process *out_process)
     out_process->descriptors = entries_of("/proc/self/fd");
     out_process->threads = entries_of("/proc/self/task");
     out_process->children = children();
-    out_process->mappings = lines_of("/proc/self/maps", false);
+    out_process->mappings = OWN_MAPPINGS ? 0 : lines_of("/proc/self/maps", false);
 }
 
 const char *
