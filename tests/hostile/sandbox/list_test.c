@@ -206,7 +206,7 @@ walk_calls(void *arg)
         return 99;
     for (size_t i = 0; i < list_call_count; i++) {
         const jobs_call call = {.number = list_calls[i].number, .scratch = i % 64u};
-        int ends = hostile_run(&self.pool, "job_call", &call, sizeof call, 500 * MS);
+        int ends = hostile_run(&self.pool, "job_call", &call, sizeof call, 5000 * MS);
 
         if (ends != ENDS_POLICY)
             complain(&self, list_calls[i].name, "it is not denied");
@@ -217,7 +217,7 @@ walk_calls(void *arg)
     for (long number = 450; number < 520; number += 23) {
         const jobs_call call = {.number = number};
 
-        if (hostile_run(&self.pool, "job_call", &call, sizeof call, 500 * MS) !=
+        if (hostile_run(&self.pool, "job_call", &call, sizeof call, 5000 * MS) !=
                 ENDS_JOB ||
             self.pool.job_code != ENOSYS)
             complain(&self, "a newer call", "it is not unknown");
