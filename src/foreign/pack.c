@@ -172,9 +172,10 @@ kept(const errand_ffi_type *type, const errand_ffi_value *value)
 static void
 keep_all(errand__call *call, const errand_ffi_value *arguments)
 {
-    const errand_ffi_signature *view = errand_ffi_function_signature(call->function);
+    const errand_ffi_signature *view;
 
     errand__function_hold(call->function);
+    view = errand_ffi_function_signature(call->function);
     for (uint32_t i = 0; i < view->count; i++) {
         struct errand__call_hold *hold = &call->holds[call->hold_count];
 

@@ -33,7 +33,7 @@ count_groups(char *only, size_t size)
     for (struct dirent *item; (item = readdir(folder)) != NULL;)
         if (strncmp(item->d_name, mine, strlen(mine)) == 0) {
             count++;
-            snprintf(only, size, "%s", item->d_name);
+            snprintf(only, size, "%.*s", (int)size - 1, item->d_name);
         }
     closedir(folder);
     return count;
