@@ -23,6 +23,8 @@ live_on(void *arg)
     return arg;
 }
 
+static volatile int *volatile nowhere = (volatile int *)8; /* the compiler may not look */
+
 __attribute__((constructor)) static void
 begin(void)
 {
@@ -30,7 +32,7 @@ begin(void)
 
     switch (TRIES) {
     case CRASHES:
-        *(volatile int *)8 = 1;
+        *nowhere = 1;
         break;
     case EXITS:
         _exit(0);
