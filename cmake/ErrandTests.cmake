@@ -5,6 +5,7 @@
 #   example core_status; the program is <build>/tests/bin/<name>.
 #   TIMEOUT  of the whole program (default 120); each test has a watchdog of its own
 #   LABELS   smoke: also run under valgrind · slow: left out by ./check --quick ·
+#            long: only in ./check --long ·
 #            stress: run alone · jemalloc_off: no second program with jemalloc
 #   SERIAL   never at the same time as another test
 # errand_command_test(name COMMAND word ... [TIMEOUT] [LABELS] [ENVIRONMENT] [SERIAL])

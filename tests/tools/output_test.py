@@ -357,7 +357,8 @@ errand.sleep(0.051)"""
     for order in ("inline", "paced"):
         case.lua(text, "--seed", "6", "--order", order, "--record", order + ".log")
     done = case.run("diff", "inline.log", "paced.log")
-    assert done.code == 0 and "to the end of the runs" in done.out, done
+    # What the shutdowns tell is of real time: there is some of it, or none.
+    assert done.code == 0 and "equal: " in done.out, done
 
 
 def a_closed_standard_output_is_no_file_of_the_run(case):
