@@ -220,11 +220,16 @@ errand__loop_until(const errand__loop *loop)
 }
 
 bool
-errand__loop_busy(errand__loop *loop)
+errand__loop_holds(errand__loop *loop)
 {
     return !errand__list_empty(&loop->turns) || !errand__port_empty(loop->port) ||
-           !errand__list_empty(&loop->finished) ||
-           (loop->ready && loop->backend->wanted(loop));
+           !errand__list_empty(&loop->finished);
+}
+
+bool
+errand__loop_busy(errand__loop *loop)
+{
+    return errand__loop_holds(loop) || (loop->ready && loop->backend->wanted(loop));
 }
 
 /* A runtime that dozes is rung once for several puts, at the latest at the end of the round. */

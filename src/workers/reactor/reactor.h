@@ -222,6 +222,7 @@ void errand__loop_left(errand__loop *loop, const char *message);
 void errand__loop_serve(errand__loop *loop, errand_lease *lease);
 /* Is there something that a round would do now? */
 bool errand__loop_busy(errand__loop *loop);
+bool errand__loop_holds(errand__loop *loop);           /* jobs to poll or to tell of */
 uint64_t errand__loop_until(const errand__loop *loop); /* its next timer, ns from now */
 
 /* ---- the executor (reactor.c, local.c, thread.c) ----------------------------------------------------- */
