@@ -385,3 +385,23 @@ errand__fault_text(const errand_fault *fault, char *text, size_t size)
                                 fault->module, (unsigned long long)fault->pc_offset);
     errand__text_format(text + length, size - length, "; %s", verdict);
 }
+
+void
+errand__fault_note(const errand_fault *fault, errand__hands *hands)
+{
+    errand_job *job = hands->job;
+    char text[256];
+
+    for (; job->defers != NULL; job->defers = job->defers->next)
+        hands->cleanups_lost++; /* their blocks too: the allocator may be locked */
+    hands->leaked += hands->cleanups_lost;
+    if (fault->verdict == ERRAND_FAULT_SUSPECT) {
+        hands->memory_lost = job->arena_blocks;
+        hands->leaked += job->arena_blocks + (job->payload.held_type != NULL);
+        job->payload = (errand_payload){.data = NULL};
+        job->arena_blocks = job->arena_bytes = 0;
+        hands->arena = NULL;
+    }
+    errand__fault_text(fault, text, sizeof text);
+    errand_job_fail(job, 0, fault->signal_number, NULL, "%s", text);
+}

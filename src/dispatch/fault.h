@@ -56,6 +56,9 @@ errand__fault_disarm(errand__fault *fault)
 void errand__fault_read(const errand__fault *fault, uintptr_t function, bool in_library,
                         errand_fault *out);
 void errand__fault_text(const errand_fault *fault, char *text, size_t size);
+struct errand__hands;
+/* What the torn job of these hands gives up, and what its completion says. */
+void errand__fault_note(const errand_fault *fault, struct errand__hands *hands);
 
 /* ---- module.c ------------------------------------------------------------------------------ */
 /* A list of what is mapped as code, made by refresh and looked at without the loader's locks, which

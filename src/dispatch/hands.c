@@ -279,25 +279,10 @@ errand__hands_panicked(errand__hands *hands, const char *message)
 void
 errand__hands_crashed(errand__hands *hands, const errand_fault *fault)
 {
-    errand_job *job = hands->job;
-    bool suspect = fault->verdict == ERRAND_FAULT_SUSPECT;
-    char text[256];
-
-    if (job == NULL)
+    if (hands->job == NULL)
         return;
-    for (; job->defers != NULL; job->defers = job->defers->next)
-        hands->cleanups_lost++; /* their blocks too: the allocator may be locked */
-    hands->leaked += hands->cleanups_lost;
-    if (suspect) {
-        hands->memory_lost = job->arena_blocks;
-        hands->leaked += job->arena_blocks + (job->payload.held_type != NULL);
-        job->payload = (errand_payload){.data = NULL};
-        job->arena_blocks = job->arena_bytes = 0;
-        hands->arena = NULL;
-    }
-    errand__fault_text(fault, text, sizeof text);
-    errand_job_fail(job, 0, fault->signal_number, NULL, "%s", text);
-    finish(job, ERRAND_CRASHED, ERRAND_CODE_CRASHED, 0);
+    errand__fault_note(fault, hands);
+    finish(hands->job, ERRAND_CRASHED, ERRAND_CODE_CRASHED, 0);
 }
 
 /* ---- bodies in other processes ------------------------------------------------------------- */
