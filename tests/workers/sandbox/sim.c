@@ -220,7 +220,8 @@ answer_badly(sim_worker *self, const sim_request *head)
     case SIM_TWICE:
         self->bytes[0] = 1;
         put(self, ERRAND__WIRE_DONE, 1);
-        put_quietly(self, sequence, ERRAND__WIRE_ERROR, 4); /* the host may be one further */
+        put_quietly(self, sequence, ERRAND__WIRE_ERROR,
+                    4); /* the host may be one further */
         break;
     case SIM_AHEAD:
         put(self, ERRAND__WIRE_DONE, 0);
