@@ -125,6 +125,19 @@ typedef struct errand__roster {
      * Why: who waits for 0 must see what the last one wrote. */
     atomic_uint live;
 } errand__roster;
+/* The roster's lock; one without is its owner's alone. */
+static inline void ERRAND_NO_ANALYSIS
+errand__roster_acquire(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_acquire(roster->lock);
+}
+static inline void ERRAND_NO_ANALYSIS
+errand__roster_release(errand__roster *roster)
+{
+    if (roster->lock != NULL)
+        errand__lock_release(roster->lock);
+}
 /* Takes over the caller's reference of port, if there is memory (true).  Zeroed before. */
 bool errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
                          errand__port *port);

@@ -23,21 +23,6 @@ errand__poller_fini(errand__poller *poller)
     errand__hands_fini(&poller->hands);
 }
 
-/* A roster of the owner's own thread alone has no lock. */
-static void ERRAND_NO_ANALYSIS
-acquire(errand__roster *roster)
-{
-    if (roster->lock != NULL)
-        errand__lock_acquire(roster->lock);
-}
-
-static void ERRAND_NO_ANALYSIS
-release(errand__roster *roster)
-{
-    if (roster->lock != NULL)
-        errand__lock_release(roster->lock);
-}
-
 /* Is this job to stay pending?  False: the roster drops its jobs, or the owner settled this one.
  * One with requests under way stays, whatever happens. */
 static bool
@@ -46,13 +31,13 @@ keep(errand__roster *roster, errand_waker *waker)
     errand__record *record = waker->job.record;
     bool told = false, holds = waker->job.requests != NULL, kept;
 
-    acquire(roster);
+    errand__roster_acquire(roster);
     while (roster->closing && !told) {
-        release(roster);
+        errand__roster_release(roster);
         if ((errand__token_set(record) & ERRAND__FLAG_CANCEL) == 0)
             errand_waker_wake(waker);
         told = true;
-        acquire(roster);
+        errand__roster_acquire(roster);
     }
     errand__list_unlink(&waker->pending);
     kept = holds || (!roster->dropping &&
@@ -61,7 +46,7 @@ keep(errand__roster *roster, errand_waker *waker)
     waker->job.held = holds;
     if (kept)
         errand__list_append(holds ? &roster->held : &roster->pending, &waker->pending);
-    release(roster);
+    errand__roster_release(roster);
     return kept;
 }
 
@@ -71,10 +56,10 @@ leave(errand__roster *roster, errand_waker *waker)
 {
     if (!waker->job.held)
         return;
-    acquire(roster);
+    errand__roster_acquire(roster);
     errand__list_unlink(&waker->pending);
     waker->job.held = false;
-    release(roster);
+    errand__roster_release(roster);
 }
 
 /* The body came back, one way or the other. */
@@ -110,12 +95,12 @@ take_pending(errand__roster *roster, errand_waker *waker)
 {
     bool taken, told;
 
-    acquire(roster);
+    errand__roster_acquire(roster);
     taken = errand__list_linked(&waker->pending);
     told = taken && waker->job.held && roster->closing;
     if (!waker->job.held)
         errand__list_unlink(&waker->pending);
-    release(roster);
+    errand__roster_release(roster);
     if (told)
         errand__token_set(
             waker->job.record);   /* it may be polled while the owner closes */

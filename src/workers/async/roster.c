@@ -11,21 +11,6 @@
 
 #define AWAITED 0x80000000U
 
-/* A roster without a lock is its owner's alone. */
-static void ERRAND_NO_ANALYSIS
-acquire(errand__roster *roster)
-{
-    if (roster->lock != NULL)
-        errand__lock_acquire(roster->lock);
-}
-
-static void ERRAND_NO_ANALYSIS
-release(errand__roster *roster)
-{
-    if (roster->lock != NULL)
-        errand__lock_release(roster->lock);
-}
-
 bool
 errand__roster_init(errand__roster *roster, errand_lease *lease, errand__lock *lock,
                     errand__port *port)
@@ -128,7 +113,7 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
 void
 errand__roster_close(errand__roster *roster)
 {
-    acquire(roster);
+    errand__roster_acquire(roster);
     roster->closing = true;
     for (errand__link *link = roster->pending.next; link != &roster->pending;
          link = link->next) {
@@ -139,7 +124,7 @@ errand__roster_close(errand__roster *roster)
     }
     for (errand__link *link = roster->held.next; link != &roster->held; link = link->next)
         errand_waker_wake(ERRAND__CONTAINER(link, errand_waker, pending));
-    release(roster);
+    errand__roster_release(roster);
 }
 
 void
@@ -201,13 +186,13 @@ errand__roster_drop(errand__roster *roster)
     errand__hands_init(&hands);
     do { /* one by one: what is linked is anybody's who has the lock */
         waker = NULL;
-        acquire(roster);
+        errand__roster_acquire(roster);
         roster->dropping = true;
         if (!errand__list_empty(&roster->pending)) {
             waker = ERRAND__CONTAINER(roster->pending.next, errand_waker, pending);
             errand__list_unlink(&waker->pending);
         }
-        release(roster);
+        errand__roster_release(roster);
         if (waker != NULL)
             drop_taken(roster, &hands, waker);
     } while (waker != NULL);
@@ -233,11 +218,11 @@ errand__roster_write_off(errand__roster *roster, errand__record *record)
     if (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
         return false;
     waker = record->extra->waker;
-    acquire(roster);
+    errand__roster_acquire(roster);
     taken = errand__list_linked(&waker->pending) && !waker->job.held;
     if (taken)
         errand__list_unlink(&waker->pending);
-    release(roster);
+    errand__roster_release(roster);
     if (!taken)
         return false;
     errand__hands_init(&hands);
