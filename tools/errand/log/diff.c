@@ -167,12 +167,25 @@ print_wrapped(const char *before, const char *text)
     putchar('\n');
 }
 
+/* Does the last note come before the steps that are printed anyway? */
+static bool
+note_is_farther(const errand__diff *diff)
+{
+    return diff->note.there && diff->common_count > 0 &&
+           diff->note.at.step.step < diff->common[0].at.step.step;
+}
+
 static void
 print_difference(const errand__diff *diff)
 {
     colours look = look_of_output();
     char time[48];
     int with = diff->steps[0][0].there ? 0 : 1;
+    if (note_is_farther(diff)) {
+        printf("%sthe last note, which is equal in both:%s\n  ", look.faint, look.off);
+        errand__log_line(stdout, &diff->names[0], &diff->note.at);
+        puts("\n");
+    }
     if (diff->common_count > 0)
         printf("%sthe last %zu steps that are equal in both:%s\n", look.faint,
                diff->common_count, look.off);
@@ -235,7 +248,11 @@ print_json(const errand__diff *diff, const char *answer, const header_line *line
             fputs(i == 0 ? "" : ", ", stdout);
             errand__log_json_step(stdout, &diff->names[0], &diff->common[i].at);
         }
-        putchar(']');
+        fputs("], \"note\": ", stdout);
+        if (diff->note.there)
+            errand__log_json_step(stdout, &diff->names[0], &diff->note.at);
+        else
+            fputs("null", stdout);
     }
     puts("}");
 }

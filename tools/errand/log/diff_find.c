@@ -120,6 +120,17 @@ find_step(errand__diff *diff, uint64_t block)
     }
 }
 
+/* A step that is equal in both. */
+static bool
+keep_common(errand__diff *diff, uint64_t number, const errand_log_step *step)
+{
+    if (step->step.kind == ERRAND_STEP_NOTE && !keep(&diff->note, step))
+        return false;
+    if (number + ERRAND__DIFF_COMMON < diff->step)
+        return true;
+    return keep(&diff->common[diff->common_count++], step);
+}
+
 /* Both logs once more from the beginning, up to what follows the step. */
 static bool
 gather(errand__diff *diff)
@@ -138,10 +149,8 @@ gather(errand__diff *diff)
                 diff->closing[i] = number;
             if (good && number >= diff->step)
                 good = keep(&diff->steps[i][number - diff->step], &step);
-            else if (good && i == 0 && number + ERRAND__DIFF_COMMON >= diff->step) {
-                good = keep(&diff->common[diff->common_count], &step);
-                diff->common_count++;
-            }
+            else if (good && i == 0)
+                good = keep_common(diff, number, &step);
             if (!good)
                 return false;
         }
@@ -203,4 +212,5 @@ errand__diff_fini(errand__diff *diff)
     }
     for (size_t k = 0; k < ERRAND__DIFF_COMMON; k++)
         free(diff->common[k].texts);
+    free(diff->note.texts);
 }

@@ -72,6 +72,7 @@ typedef struct errand__diff {
     errand__diff_step steps[2][1 + ERRAND__DIFF_AHEAD]; /* the two, and what follows */
     errand__diff_step common[ERRAND__DIFF_COMMON];      /* before, the oldest first */
     size_t common_count;
+    errand__diff_step note; /* the last before: what the difference may hang on */
     errand__names names[2];
     const char *hint;  /* a word for programs */
     const char *cause; /* a sentence for people */
