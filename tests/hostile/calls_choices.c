@@ -3,18 +3,9 @@
  * call for itself: they belong to no runtime. */
 #include <string.h>
 #include "errand/choice.h"
-#include "stage.h"
-
-#define N(k, pointer) (broken == (k) ? NULL : (pointer))
-#define RUNTIME       (self->tokens.runtime)
+#include "calls.h"
 
 static const errand_choice a_choice = {ERRAND_SITE_PICK, 1, 2, 3, 2};
-
-static errand_status
-told(const stage *self)
-{
-    return self->misuses == 0 ? ERRAND_OK : self->misuse;
-}
 
 static errand_tape *
 make_tape(void)

@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: one small function per public call, and the table of what each answers where.
- * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
+/* Design notes: one small function per public call, and the table of what each answers where. */
 #include "errand/choice.h"
 #include "errand/traps.h"
 #include "errand/wait.h"
-#include "stage.h"
-
-#define N(k, pointer) (broken == (k) ? NULL : (pointer))
-#define RUNTIME       (self->tokens.runtime)
-#define LEASE         (self->tokens.lease)
-
-/* What a function without a status told the misuse hook. */
-static errand_status
-told(const stage *self)
-{
-    return self->misuses == 0 ? ERRAND_OK : self->misuse;
-}
+#include "calls.h"
 
 static errand_status
 call_job_cancelled(stage *self, int broken)

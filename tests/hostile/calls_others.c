@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: one small function per public call, and the table of what each answers where.
- * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
+/* Design notes: one small function per public call, and the table of what each answers where. */
 #include "errand/faults.h"
 #include "errand/io.h"
-#include "stage.h"
-
-#define N(k, pointer) (broken == (k) ? NULL : (pointer))
-#define RUNTIME       (self->tokens.runtime)
-#define LEASE         (self->tokens.lease)
-
-/* What a function without a status told the misuse hook. */
-static errand_status
-told(const stage *self)
-{
-    return self->misuses == 0 ? ERRAND_OK : self->misuse;
-}
+#include "calls.h"
 
 static errand_status
 call_blocking_create(stage *self, int broken)

@@ -7,9 +7,7 @@
 #include "recording/recording.h"
 #include "errand/ffi.h"
 #include "errand/operations.h"
-#include "stage.h"
-
-#define N(k, pointer) (broken == (k) ? NULL : (pointer))
+#include "calls.h"
 
 void errand__trampolines_forget(void); /* foreign/foreign.h, which needs libffi */
 

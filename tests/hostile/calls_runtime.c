@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: one small function per public call, and the table of what each answers where.
- * N(k, pointer) is the k-th pointer of a call, NULL when that one is to be broken. */
-#include "stage.h"
-
-#define N(k, pointer) (broken == (k) ? NULL : (pointer))
-#define RUNTIME       (self->tokens.runtime)
-#define LEASE         (self->tokens.lease)
-
-/* What a function without a status told the misuse hook. */
-static errand_status
-told(const stage *self)
-{
-    return self->misuses == 0 ? ERRAND_OK : self->misuse;
-}
+/* Design notes: one small function per public call, and the table of what each answers where. */
+#include "calls.h"
 
 static errand_status
 call_runtime_create(stage *self, int broken)

@@ -2,16 +2,7 @@
 /* Design notes: the calls of errand/tree.h; otherwise as calls_runtime.c. */
 #include "errand/checkpoint.h"
 #include "errand/snapshot.h"
-#include "stage.h"
-
-#define N(k, pointer) (broken == (k) ? NULL : (pointer))
-#define RUNTIME       (self->tokens.runtime)
-
-static errand_status
-told(const stage *self)
-{
-    return self->misuses == 0 ? ERRAND_OK : self->misuse;
-}
+#include "calls.h"
 
 static errand_status
 call_context_create(stage *self, int broken)

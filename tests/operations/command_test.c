@@ -11,32 +11,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "rig.h"
-
-static const errand_command_result *
-run(test_rig *rig, errand_command_config *config)
-{
-    errand_spec spec;
-
-    config->struct_size = sizeof *config;
-    assert_int_equal(errand_spec_command(&spec, config), ERRAND_OK);
-    rig_run(rig, &spec);
-    return rig->result.outcome == ERRAND_COMPLETED
-               ? rig_payload(rig, &errand_command_result_type)
-               : NULL;
-}
-
-static const errand_command_result *
-shell(test_rig *rig, const char *text)
-{
-    const char *argv[] = {"sh", "-c", text, NULL};
-    errand_command_config config = {.argv = argv};
-    const errand_command_result *result = run(rig, &config);
-
-    if (result == NULL)
-        fail_msg("%s", rig->result.message);
-    return result;
-}
+#include "command_rig.h"
 
 static void
 both_outputs_and_the_exit_status_come_back(void **state)

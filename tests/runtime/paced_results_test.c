@@ -5,30 +5,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include "actor.h"
 #include "gate.h"
-#include "runtime/runtime.h"
-
-static void
-restart(test_world *in, errand_order order, uint64_t seed, uint32_t workers)
-{
-    errand_runtime_config config = {.struct_size = sizeof config,
-                                    .order = order,
-                                    .seed = seed,
-                                    .on_completion = world_handler,
-                                    .held_on_completion_arg = in};
-
-    world_end(in);
-    in->news_count = 0;
-    world_begin(in, &config, 0);
-    world_pool(in, workers);
-}
-
-static const errand__extra *
-extra_of(test_world *in, const errand_identity *identity)
-{
-    return errand__registrar_find(&in->runtime->registrar, identity)->extra;
-}
+#include "seeded.h"
 
 /* ---- room ------------------------------------------------------------------------------------- */
 

@@ -2,31 +2,9 @@
 /* Goal: in the seeded orders what a program sees of a cancel, a deadline or a snapshot follows
  * virtual time alone, and is the same in both.
  * Method: the manual executor, moments between the drawn begins and dues, both orders in turn. */
-#include <string.h>
-#include "actor.h"
-#include "runtime/runtime.h"
+#include "seeded.h"
 
 static const errand_order orders[] = {ERRAND_ORDER_INLINE, ERRAND_ORDER_PACED};
-
-static void
-restart(test_world *in, errand_order order, uint64_t seed)
-{
-    errand_runtime_config config = {.struct_size = sizeof config,
-                                    .order = order,
-                                    .seed = seed,
-                                    .on_completion = world_handler,
-                                    .held_on_completion_arg = in};
-
-    world_end(in);
-    in->news_count = 0;
-    world_begin(in, &config, 0);
-}
-
-static const errand__extra *
-extra_of(test_world *in, const errand_identity *identity)
-{
-    return errand__registrar_find(&in->runtime->registrar, identity)->extra;
-}
 
 static void
 move_to(test_world *in, uint64_t time)
@@ -101,7 +79,7 @@ start_hooked(test_world *in, errand_order order, world_job *job, uint16_t flags,
         errand_spec spec;
         const errand__extra *extra;
 
-        restart(in, order, seed);
+        restart(in, order, seed, 0);
         job->world = in;
         spec = world_spec(job);
         spec.flags = flags;
@@ -368,7 +346,7 @@ figures_of_an_executor_are_refused_to_tasks(void **state)
     for (unsigned i = 0; i < 3; i++) {
         actor self = {.step = step_read_figures, .number = i != 2};
 
-        restart(in, i == 2 ? ERRAND_ORDER_ARRIVAL : orders[i], 1);
+        restart(in, i == 2 ? ERRAND_ORDER_ARRIVAL : orders[i], 1, 0);
         actor_spawn(in, NULL, "curious", &self);
         drive_all(in);
         actor_end(&self);
@@ -399,7 +377,7 @@ follow_times(test_world *in, errand_order order, unsigned others, uint64_t *out_
     world_job jobs[3];
     size_t found = 0;
 
-    restart(in, order, 3);
+    restart(in, order, 3, 0);
     child_count = 0;
     for (unsigned i = 0; i < 3; i++) {
         jobs[i] = (world_job){.inside = i == 0 || i <= others ? follow_once : NULL};

@@ -3,28 +3,9 @@
  * cancelled job is entered more often than it should be.
  * Method: jobs count their polls; gates hold the executor's thread where the test wants it. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "scene.h"
-
-static void
-async_open(scene *world, int runtimes)
-{
-    errand_executor *executor;
-
-    scene_begin(world);
-    assert_int_equal(errand_async_create(NULL, &executor), ERRAND_OK);
-    scene_open(world, executor, runtimes, NULL, 0);
-}
-
-/* Waits for another thread's work that nothing announces. */
-static void
-await_count(atomic_int *counter, int count)
-{
-    while (scene_count(counter) < count)
-        sched_yield();
-}
+#include "async_rig.h"
 
 /* ---- many jobs, one thread --------------------------------------------------------------------- */
 
@@ -95,40 +76,6 @@ ten_thousand_pending_jobs_share_one_thread(void **state)
 }
 
 /* ---- wakes ---------------------------------------------------------------------------------------- */
-
-typedef struct gated {
-    test_gate gate;
-    int polls, polls_wanted;
-    bool wakes_itself;
-    int other_polls_seen, *other_polls;
-} gated;
-
-static int32_t
-poll_gated(errand_job *job, void *state, errand_payload *out_payload)
-{
-    gated *self = state;
-
-    (void)out_payload;
-    if (++self->polls == 1)
-        gate_wait(&self->gate);
-    if (self->wakes_itself) {
-        errand_waker *waker = errand_job_waker(job);
-
-        errand_waker_wake(waker);
-        errand_waker_abandon(&waker);
-    }
-    return self->polls < self->polls_wanted ? ERRAND_PENDING : 0;
-}
-static const errand_job_type gated_job = {
-    .struct_size = sizeof(errand_job_type), .name = "gated", .poll = poll_gated};
-
-static void
-gated_init(gated *self, int polls_wanted)
-{
-    memset(self, 0, sizeof *self);
-    gate_init(&self->gate, "poll");
-    self->polls_wanted = polls_wanted;
-}
 
 static void
 wakes_before_a_poll_count_once(void **state)
