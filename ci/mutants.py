@@ -14,12 +14,17 @@ A mutant is a text file O17-what-is-broken.mutant:
 cites the promise.
 The tree is copied to build/mutants/tree first; the checkout is never touched.  Every promise
 with status "met" needs a mutant.  Arguments are promise numbers to look at; none means all.
+With --minutes N it begins with another one for each commit, and names what it did not reach in
+that time as skipped.
 """
+import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COPY = os.path.join(ROOT, "build", "mutants", "tree")
@@ -147,19 +152,33 @@ def survivors(mutant):
             file.write(original)
 
 
+def turned(names):
+    """The names, beginning with one that the commit chooses."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True)
+    first = zlib.crc32(commit.stdout) % max(len(names), 1)
+    return names[first:] + names[:first]
+
+
 def main():
-    wanted = set(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("promises", nargs="*", help="numbers of promises; none means all")
+    parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after them")
+    options = parser.parse_args()
+    wanted = set(options.promises)
     folder = os.path.join(COPY, "tests", "mutants")
     results = open(os.environ.get("ERRAND_RESULTS", os.devnull), "a")
     failed = False
 
+    def tell(status, name, why):
+        print("%-40s %s" % (name, why or "noticed"), flush=True)
+        results.write("%s\tmutant\t%s\t%s\n" %
+                      (status, name, why.splitlines()[0] if why else ""))
+        results.flush()
+
     def result(name, why):
         nonlocal failed
         failed = failed or bool(why)
-        print("%-40s %s" % (name, why or "noticed"), flush=True)
-        results.write("%s\tmutant\t%s\t%s\n" %
-                      ("fail" if why else "pass", name, why.splitlines()[0] if why else ""))
-        results.flush()
+        tell("fail" if why else "pass", name, why)
 
     copy_tree()
     whole = build([], first=True)
@@ -168,14 +187,18 @@ def main():
         result("build", "the unchanged tree does not compile")
         return 1
     broken = set()
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for name in names:
-        if not name.endswith(".mutant"):
-            continue
+    names = [name for name in sorted(os.listdir(folder)) if name.endswith(".mutant")]
+    end = time.monotonic() + 60 * options.minutes
+    for name in turned(names) if options.minutes else names:
         try:
             mutant = read_mutant(os.path.join(folder, name))
             broken.add(mutant["promise"])
-            if not wanted or mutant["promise"] in wanted:
+            if wanted and mutant["promise"] not in wanted:
+                continue
+            if options.minutes and time.monotonic() > end:
+                tell("skip", name[:-len(".mutant")], "not reached in %g minutes; ./check "
+                     "--mutants tries all" % options.minutes)
+            else:
                 result(name[:-len(".mutant")], survivors(mutant))
         except (ValueError, OSError) as error:
             result(name, str(error))

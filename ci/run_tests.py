@@ -169,6 +169,9 @@ def main():
     programs = [p for p in programs if p.kind in kinds
                 and (not options.only_label or options.only_label in p.labels)
                 and (not options.without_label or options.without_label not in p.labels)]
+    if not programs:
+        print("no program of this kind and label in %s" % options.build, file=sys.stderr)
+        return 2
     folder = os.path.join(options.build, "logs")
     os.makedirs(folder, exist_ok=True)
     failed = 0

@@ -6,7 +6,8 @@
 #   TIMEOUT  of the whole program (default 120); each test has a watchdog of its own
 #   LABELS   smoke: also run under valgrind · slow: left out by ./check --quick ·
 #            long: only in ./check --long ·
-#            stress: run alone · jemalloc_off: no second program with jemalloc
+#            stress: run alone · jemalloc_off: no second program with jemalloc ·
+#            hostile: what stands in tests/hostile has it by itself
 #   SERIAL   never at the same time as another test
 # errand_command_test(name COMMAND word ... [TIMEOUT] [LABELS] [ENVIRONMENT] [SERIAL])
 #   Any command; it counts as one test, or as the tests whose result lines it prints in
@@ -35,6 +36,9 @@ function(errand_write_test_list)
 endfunction()
 
 function(errand_list_test kind name timeout labels environment)
+    if(CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/hostile(/|$)")
+        list(APPEND labels hostile)
+    endif()
     list(JOIN labels "," labels)
     list(JOIN environment "," variables)
     list(JOIN ARGN "\t" words)
