@@ -2,7 +2,7 @@
 # Which Debian packages each command needs, and how to get them; sourced by ./run and ./check.
 
 packages_run="cmake ninja-build gcc libc6-dev pkgconf libxxhash-dev libffi-dev libseccomp-dev
-    liburing-dev libjemalloc-dev liblua5.4-dev"
+    liburing-dev libcurl4-openssl-dev libjemalloc-dev liblua5.4-dev"
 packages_bench="libuv1-dev libglib2.0-dev"
 packages_check="git g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 valgrind
     libcmocka-dev lua5.4 python3 strace

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "group.h"
 #include "pool.h"
+#include "reach.h"
 
 #define MS UINT64_C(1000000)
 
@@ -27,7 +28,7 @@ honest(hostile_pool *pool, const char *name, int round)
     uint64_t began = hostile_now();
     int ends;
 
-    pool->object = ERRAND_TEST_JOBS;
+    pool->object = test_reachable(ERRAND_TEST_JOBS);
     ends = hostile_run(pool, "job_ok", NULL, 0, 20000 * MS);
     if (ends == ENDS_OK && hostile_now() - began < 5000 * MS)
         return true;
@@ -78,7 +79,7 @@ meet_it(const char *name, const char *object, int allowed, uint32_t most_ms,
         uint32_t promises)
 {
     for (uint32_t most = 1; most <= 2; most++) {
-        bad it = {name, object, allowed, most_ms, promises, most};
+        bad it = {name, test_reachable(object), allowed, most_ms, promises, most};
 
         assert_int_equal(hostile_in_child(false, meet, &it), 0);
     }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "reach.h"
 
 #define SECOND UINT64_C(1000000000)
 /* Sanitizers map memory of their own whenever they like. */
@@ -287,10 +288,10 @@ hostile_file(const char *path)
     const char *name = strrchr(path, '/');
 
     if (folder[0] == '\0' || name == NULL)
-        return path;
+        return test_reachable(path);
     char *copy = copies[turn++ % 8];
     snprintf(copy, sizeof copies[0], "%s%s", folder, name);
-    return access(copy, R_OK) == 0 ? copy : path;
+    return access(copy, R_OK) == 0 ? copy : test_reachable(path);
 }
 
 static const char *const files[] = {ERRAND_TEST_WORKER, ERRAND_TEST_JOBS};
@@ -346,6 +347,8 @@ hostile_in_child(bool as_nobody, int (*fn)(void *arg), void *arg)
 {
     int status;
 
+    for (size_t i = 0; i < FILES; i++)
+        (void)test_reachable(files[i]); /* the child's copies would stay */
     if (as_nobody && !make_folder())
         return -1;
     fflush(NULL);

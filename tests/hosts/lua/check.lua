@@ -1,17 +1,39 @@
 -- SPDX-License-Identifier: MIT
 -- check: tests written in Lua; results are printed in cmocka's form.
+local errand = require "errand"
 local check = {}
 local failed = 0
 
-function check.test(name, body)
+-- why_not answers, after it, why it could not be tried; nil = it was.
+function check.test(name, body, why_not)
     print("[ RUN      ] " .. name)
     local ok, problem = xpcall(body, debug.traceback)
     collectgarbage()
+    local reason = ok and why_not and why_not()
+    if reason then
+        print("[  REASON  ] " .. name .. ": " .. reason)
+        print("[  SKIPPED ] " .. name)
+        return
+    end
     if not ok then
         failed = failed + 1
         print(problem)
     end
     print((ok and "[       OK ] " or "[  FAILED  ] ") .. name)
+end
+
+-- In a run with each kind of reactor; where this machine has not what it needs it is skipped.
+function check.both(name, body)
+    for _, reactor in ipairs { "io_uring", "epoll" } do
+        local full = name .. "_" .. reactor
+        local missing
+        check.test(full, function()
+            local good, problem = pcall(errand.run, body, { reactor = reactor, deadline = 60 })
+            if good then return end
+            if type(problem) ~= "table" or problem.code ~= "unsupported" then error(problem, 0) end
+            missing = problem.message
+        end, function() return missing end)
+    end
 end
 
 function check.equal(found, expected, what)

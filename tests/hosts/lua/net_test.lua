@@ -6,16 +6,7 @@ local check = require "check"
 local errand = require "errand"
 local equal, contains = check.equal, check.contains
 
-local function both(name, body)
-    for _, reactor in ipairs { "io_uring", "epoll" } do
-        check.test(name .. "_" .. reactor, function()
-            local good, problem = pcall(errand.run, body, { reactor = reactor, deadline = 60 })
-            if good then return end
-            if type(problem) == "table" and problem.code == "unsupported" then return end
-            error(problem, 0)
-        end)
-    end
-end
+local both = check.both
 
 -- A connected pair: ours, and the one that was accepted.
 local function pair(options)

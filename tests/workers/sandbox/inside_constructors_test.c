@@ -8,12 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "inside_rig.h"
+#include "reach.h"
 
 static void
 start_with(inside *worker, const char *name, uint32_t promises, errand_entry *entry,
            char *library, size_t size)
 {
-    snprintf(library, size, "%s/constructor_%s.so", ERRAND_TEST_OBJECTS, name);
+    char built[512];
+    snprintf(built, sizeof built, "%s/constructor_%s.so", ERRAND_TEST_OBJECTS, name);
+    snprintf(library, size, "%s", test_reachable(built));
     *entry = (errand_entry){.library = library, .symbol = "probe"};
     errand_sandbox_policy policy = inside_policy(promises);
     policy.entries = entry;

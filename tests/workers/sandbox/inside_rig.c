@@ -23,16 +23,17 @@
 #include <unistd.h>
 #include "core/core.h"
 #include "workers/sandbox/landlock.h"
+#include "reach.h"
 
 enum { NOBODY = 65534, PATIENCE_S = 20, TICK_MS = 2 };
 #define TICK_NS (UINT64_C(1000000) * TICK_MS)
 
-static const errand_entry hostile_entry = {.library = ERRAND_TEST_HOSTILE,
-                                           .symbol = "probe"};
-
 errand_sandbox_policy
 inside_policy(uint32_t promises)
 {
+    static errand_entry hostile_entry = {.symbol = "probe"};
+
+    hostile_entry.library = test_reachable(ERRAND_TEST_HOSTILE);
     return (errand_sandbox_policy){.struct_size = sizeof(errand_sandbox_policy),
                                    .promises = promises,
                                    .entries = &hostile_entry,
@@ -142,7 +143,7 @@ become_worker(const inside_start_how *how, int request, int response, int lifeli
     size_t used = 0;
     for (; how->before != NULL && how->before[used] != NULL; used++)
         words[used] = how->before[used];
-    words[used++] = ERRAND_TEST_WORKER;
+    words[used++] = test_reachable(ERRAND_TEST_WORKER);
     words[used++] = ERRAND__WIRE_ARGUMENT;
     char *const none[] = {NULL};
     execve(words[0], (char *const *)(void *)words, none);
@@ -334,11 +335,12 @@ void
 inside_need_nobody(void)
 {
     inside_need_root();
+    const char *worker = test_reachable(ERRAND_TEST_WORKER);
+    const char *object = test_reachable(ERRAND_TEST_HOSTILE);
     pid_t child = fork();
     if (child == 0) {
         inside_become_nobody(NULL);
-        bool can = access(ERRAND_TEST_WORKER, X_OK) == 0 &&
-                   access(ERRAND_TEST_HOSTILE, R_OK) == 0;
+        bool can = access(worker, X_OK) == 0 && access(object, R_OK) == 0;
         _exit(can ? 0 : 1);
     }
     int status = -1;

@@ -3,6 +3,7 @@
  * a sandbox and on a pool of threads.  Method: real workers; memory, threads and arguments are
  * missing one by one. */
 #include "pool_rig.h"
+#include "reach.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ what_is_missing_or_wrong_is_named(void **state)
 {
     rig *self = *state;
     errand_sandbox_config config = {.struct_size = sizeof config,
-                                    .worker_path = ERRAND_TEST_WORKER};
+                                    .worker_path = test_reachable(ERRAND_TEST_WORKER)};
     errand_sandbox_snapshot snapshot = {.struct_size = sizeof snapshot};
     errand_sandbox_outcome outcome;
     errand_executor *executor = NULL;
@@ -75,7 +76,7 @@ a_sandbox_without_memory_is_not_made(void **state)
     rig *self = *state;
     errand_sandbox_config config = {.struct_size = sizeof config,
                                     .workers_max = 1,
-                                    .worker_path = ERRAND_TEST_WORKER};
+                                    .worker_path = test_reachable(ERRAND_TEST_WORKER)};
     errand_executor *executor = NULL;
     errand_status status = ERRAND_ENOMEM;
 
@@ -94,7 +95,7 @@ a_sandbox_without_its_thread_is_not_made(void **state)
 {
     rig *self = *state;
     errand_sandbox_config config = {.struct_size = sizeof config,
-                                    .worker_path = ERRAND_TEST_WORKER};
+                                    .worker_path = test_reachable(ERRAND_TEST_WORKER)};
     errand_executor *executor = NULL;
 
     errand_testing_refuse_threads(1);
@@ -220,7 +221,8 @@ call_plugin(rig *self, const char *symbol, const void *bytes, size_t size)
     errand_spec spec;
     size_t count;
 
-    assert_int_equal(errand_spec_plugin(&spec, ERRAND_TEST_PLUGIN, symbol, bytes, size),
+    assert_int_equal(errand_spec_plugin(&spec, test_reachable(ERRAND_TEST_PLUGIN), symbol,
+                                        bytes, size),
                      ERRAND_OK);
     assert_int_equal(errand_start(self->lease, &spec, NULL, NULL), ERRAND_OK);
     while (news.count == 0) {
@@ -259,7 +261,7 @@ plugins_give_the_same_in_a_process_and_on_a_thread(void **state)
     errand_executor *pool;
     errand_spec spec;
 
-    self->worker_path = ERRAND_TEST_WORKER;
+    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
     rig_begin(self);
     check_plugins(self);
     assert_int_equal(errand_lease_shutdown(&self->lease, UINT64_MAX, NULL), ERRAND_OK);

@@ -4,6 +4,7 @@
 #include "hostile.h"
 #include "inside_rig.h"
 #include "pool_rig.h"
+#include "reach.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -42,12 +43,13 @@ count_groups(char *only, size_t size)
 static int
 group_setup(void **state)
 {
-    static const errand_entry entry = {ERRAND_TEST_HOSTILE, "probe", NULL};
+    static errand_entry entry = {NULL, "probe", NULL};
     rig *self;
 
+    entry.library = test_reachable(ERRAND_TEST_HOSTILE);
     rig_setup(state);
     self = *state;
-    self->worker_path = ERRAND_TEST_WORKER;
+    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
     self->policy.entries = &entry;
     self->policy.entry_count = 1;
     self->config.crash_limit = 1000;
@@ -90,7 +92,8 @@ probe(rig *self, const char *name, int64_t number)
     errand_spec spec;
 
     snprintf(request.name, sizeof request.name, "%s", name);
-    spec = rig_plugin_spec(self, ERRAND_TEST_HOSTILE, "probe", &request, sizeof request);
+    spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
+                           sizeof request);
     rig_start_spec(self, 0, &spec);
     rig_await(self, self->count + 1);
     return &self->news[(self->count - 1) % RIG_NEWS];
@@ -128,7 +131,8 @@ a_kill_by_somebody_is_not_memory(void **state) /* S10, S27 */
     need_groups();
     rig_begin(self);
     pid = probe(self, "memory checked", 1)->more.pid;
-    spec = rig_plugin_spec(self, ERRAND_TEST_HOSTILE, "probe", &request, sizeof request);
+    spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
+                           sizeof request);
     rig_start_spec(self, 0, &spec);
     kill(pid, SIGKILL);
     rig_await(self, 2);
@@ -189,7 +193,7 @@ a_host_that_can_make_none_is_told(void **state)
     inside_need_root();
     inside_need_nobody();
     self->config.policy = &self->policy;
-    self->config.worker_path = ERRAND_TEST_WORKER;
+    self->config.worker_path = test_reachable(ERRAND_TEST_WORKER);
     fflush(NULL);
     child = fork();
     assert_true(child >= 0);

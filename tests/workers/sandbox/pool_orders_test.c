@@ -5,6 +5,7 @@
 #include "errand/order.h"
 #include "inside_rig.h"
 #include "pool_rig.h"
+#include "reach.h"
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -270,18 +271,20 @@ static void
 an_idle_pool_wakes_nobody(void **state) /* S6 */
 {
     rig *self = *state;
-    static const errand_entry echo = {ERRAND_TEST_PLUGIN, "echo", NULL};
+    const errand_entry echo = {test_reachable(ERRAND_TEST_PLUGIN), "echo", NULL};
     struct timespec moment = {0, 300000000};
     uint64_t before;
 
     if (ERRAND_SANITIZED)
         test_skip("ThreadSanitizer's sleeps are many short ones");
     self->policy.deadline_ns = 50 * MS;
-    self->worker_path = ERRAND_TEST_WORKER; /* simulated ones inherit the thread's name */
+    self->worker_path =
+        test_reachable(ERRAND_TEST_WORKER); /* simulated ones inherit the thread's name */
     self->policy.entries = &echo;
     self->policy.entry_count = 1;
     rig_begin(self);
-    errand_spec spec = rig_plugin_spec(self, ERRAND_TEST_PLUGIN, "echo", "abc", 3);
+    errand_spec spec =
+        rig_plugin_spec(self, test_reachable(ERRAND_TEST_PLUGIN), "echo", "abc", 3);
     rig_start_spec(self, 0, &spec);
     rig_await(self, 1);
     nanosleep(&moment, NULL); /* the deadline of that job is over */

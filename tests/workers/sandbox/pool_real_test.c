@@ -5,6 +5,7 @@
 #include "hostile.h"
 #include "inside_rig.h"
 #include "pool_rig.h"
+#include "reach.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,18 +22,20 @@ static int
 real_setup(void **state)
 {
     rig *self;
-    static const errand_entry entries[] = {
-        {ERRAND_TEST_PLUGIN, "echo", NULL},
-        {ERRAND_TEST_PLUGIN, "grows", NULL},
-        {ERRAND_TEST_PLUGIN, "waits", NULL},
-        {ERRAND_TEST_HOSTILE, "probe", NULL},
+    const errand_entry own[] = {
+        {test_reachable(ERRAND_TEST_PLUGIN), "echo", NULL},
+        {test_reachable(ERRAND_TEST_PLUGIN), "grows", NULL},
+        {test_reachable(ERRAND_TEST_PLUGIN), "waits", NULL},
+        {test_reachable(ERRAND_TEST_HOSTILE), "probe", NULL},
     };
+    static errand_entry entries[sizeof own / sizeof own[0]];
 
+    memcpy(entries, own, sizeof own);
     rig_setup(state);
     self = *state;
     self->policy.entries = entries;
     self->policy.entry_count = sizeof entries / sizeof entries[0];
-    self->worker_path = ERRAND_TEST_WORKER;
+    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
     self->config.crash_limit = 1000;
     return 0;
 }
@@ -59,7 +62,8 @@ await_one(rig *self, const errand_spec *spec)
 static const rig_news *
 run_plugin(rig *self, const char *symbol, const void *bytes, size_t size)
 {
-    errand_spec spec = rig_plugin_spec(self, ERRAND_TEST_PLUGIN, symbol, bytes, size);
+    errand_spec spec =
+        rig_plugin_spec(self, test_reachable(ERRAND_TEST_PLUGIN), symbol, bytes, size);
 
     return await_one(self, &spec);
 }
@@ -70,7 +74,8 @@ probe_spec(rig *self, const char *name, int64_t number)
     hostile_request request = {.number = number};
 
     snprintf(request.name, sizeof request.name, "%s", name);
-    return rig_plugin_spec(self, ERRAND_TEST_HOSTILE, "probe", &request, sizeof request);
+    return rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
+                           sizeof request);
 }
 
 static const rig_news *
@@ -222,7 +227,7 @@ a_cancelled_plugin_may_end_by_itself(void **state)
     self->policy.grace_ns = 5000 * MS;
     rig_begin(self);
     run_plugin(self, "echo", "x", 1);
-    spec = rig_plugin_spec(self, ERRAND_TEST_PLUGIN, "waits", "", 0);
+    spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_PLUGIN), "waits", "", 0);
     identity = rig_start_spec(self, 0, &spec);
     assert_int_equal(
         errand_cancel(self->runtime, &identity, ERRAND_REASON_EXPLICIT, NULL), ERRAND_OK);
@@ -340,8 +345,8 @@ a_storm_of_signals_changes_no_count(void **state) /* C-G7 */
         size_t until = self->count + 100;
 
         for (int i = 0; i < 100; i++) {
-            errand_spec spec =
-                rig_plugin_spec(self, ERRAND_TEST_PLUGIN, "echo", "abc", 3);
+            errand_spec spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_PLUGIN),
+                                               "echo", "abc", 3);
 
             rig_start_spec(self, 0, &spec);
         }

@@ -4,6 +4,7 @@
  * with another sandbox's, or lost with the pool.  Method: real workers. */
 #include "hostile.h"
 #include "pool_rig.h"
+#include "reach.h"
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ region_setup(void **state)
 
     rig_setup(state);
     self = *state;
-    self->worker_path = ERRAND_TEST_WORKER;
+    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
     self->config.workers_max = 2;
     self->config.crash_limit = 1000;
     self->policy.shared_in_bytes = 96 * MIB;
@@ -103,7 +104,8 @@ sum_spec(errand_ffi_buffer *buffer)
 {
     errand_spec spec;
 
-    assert_int_equal(errand_spec_plugin_buffer(&spec, ERRAND_TEST_PLUGIN, "sums", buffer),
+    assert_int_equal(errand_spec_plugin_buffer(&spec, test_reachable(ERRAND_TEST_PLUGIN),
+                                               "sums", buffer),
                      ERRAND_OK);
     return spec;
 }
@@ -210,9 +212,9 @@ probe(rig *self, errand_ffi_buffer *buffer, const hostile_request *request)
     errand_spec spec;
 
     memcpy(errand_ffi_buffer_data(buffer), request, sizeof *request);
-    assert_int_equal(
-        errand_spec_plugin_buffer(&spec, ERRAND_TEST_HOSTILE, "probe", buffer),
-        ERRAND_OK);
+    assert_int_equal(errand_spec_plugin_buffer(&spec, test_reachable(ERRAND_TEST_HOSTILE),
+                                               "probe", buffer),
+                     ERRAND_OK);
     return run(self, &spec);
 }
 

@@ -5,6 +5,7 @@
  * the monitor's are answered by this file, and the n-th of them fails. */
 #include "hostile.h"
 #include "pool_rig.h"
+#include "reach.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -122,16 +123,17 @@ __clone(int (*body)(void *), void *stack, int flags, void *arg, ...)
 static int
 starts_setup(void **state)
 {
-    static const errand_entry entry = {ERRAND_TEST_HOSTILE, "probe", NULL};
+    static errand_entry entry = {NULL, "probe", NULL};
     rig *self;
 
+    entry.library = test_reachable(ERRAND_TEST_HOSTILE);
     rig_setup(state);
     self = *state;
-    self->worker_path = ERRAND_TEST_WORKER;
+    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
     self->policy.entries = &entry;
     self->policy.entry_count = 1;
     self->config.policy = &self->policy;
-    self->config.worker_path = ERRAND_TEST_WORKER;
+    self->config.worker_path = test_reachable(ERRAND_TEST_WORKER);
     self->config.crash_limit = 1000;
     return 0;
 }
@@ -168,7 +170,8 @@ probe(rig *self, const char *name, int64_t number)
     errand_spec spec;
 
     snprintf(request.name, sizeof request.name, "%s", name);
-    spec = rig_plugin_spec(self, ERRAND_TEST_HOSTILE, "probe", &request, sizeof request);
+    spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
+                           sizeof request);
     rig_start_spec(self, 0, &spec);
     rig_await(self, self->count + 1);
     return &self->news[(self->count - 1) % RIG_NEWS];
@@ -297,7 +300,7 @@ a_worker_of_another_version_is_refused_in_words(void **state) /* S28, 88 */
     snprintf(path, sizeof path, "%s/errand-worker", folder);
     snprintf(other, sizeof other, "%s", errand_version());
     other[0] = other[0] == '9' ? '8' : '9';
-    copy_program(path, ERRAND_TEST_WORKER, errand_version(), other);
+    copy_program(path, test_reachable(ERRAND_TEST_WORKER), errand_version(), other);
     self->config.worker_path = path;
     assert_int_equal(create(self), ERRAND_ESYSTEM);
     assert_non_null(strstr(self->text, "install both from one build"));
@@ -316,7 +319,7 @@ a_program_that_is_replaced_ends_in_words_and_comes_back(void **state) /* S28, 88
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chmod(folder, 0755), 0);
     snprintf(path, sizeof path, "%s/errand-worker", folder);
-    assert_int_equal(symlink(ERRAND_TEST_WORKER, path), 0);
+    assert_int_equal(symlink(test_reachable(ERRAND_TEST_WORKER), path), 0);
     self->worker_path = path;
     rig_begin(self);
     assert_int_equal(probe(self, "memory checked", 1)->outcome, ERRAND_COMPLETED);
@@ -329,7 +332,7 @@ a_program_that_is_replaced_ends_in_words_and_comes_back(void **state) /* S28, 88
     assert_int_equal(unlink(path), 0);
     news = probe(self, "memory checked", 1);
     assert_int_equal(news->code, ERRAND_CODE_SPAWN);
-    assert_int_equal(symlink(ERRAND_TEST_WORKER, path), 0);
+    assert_int_equal(symlink(test_reachable(ERRAND_TEST_WORKER), path), 0);
     rig_await_ready(self, 1);
     assert_int_equal(probe(self, "memory checked", 1)->outcome, ERRAND_COMPLETED);
     unlink(path);
