@@ -4,11 +4,13 @@
  * Design notes: whoever calls waits while the runtime's thread answers.  A question (ask) is held by
  * both: the waiter may give up (the call was cancelled), and the command that carries the question may
  * be run or dropped long after; whoever lets go last frees it.  Its arguments are the waiter's, so
- * once the handler has begun the waiter stays. */
+ * once the handler has begun the waiter stays.
+ *
+ * The waiter sleeps on the bell of the operation that it belongs to, which both the answer and a
+ * cancel of that operation ring. */
 #include <string.h>
+#include "core/pause.h"
 #include "foreign/callback.h"
-
-#define LOOK_NS UINT64_C(5000000) /* how often a waiter looks at its token */
 
 enum { WAITING = 0, ANSWERING = 1, ANSWERED = 2, REFUSED = 3, GIVEN_UP = 4 };
 
@@ -17,6 +19,8 @@ typedef struct ask {
     errand_ffi_callback *callback;
     const errand_ffi_value *arguments;
     uint64_t word;
+    errand_job *job; /* whose cancel ends it; NULL = nobody's */
+    errand__bell *bell;
     /* state: Writers: the waiter (GIVEN_UP), the owner (the others); from WAITING by compare-exchange.
      * Readers: both.
      * Order:   acq_rel.
@@ -81,7 +85,7 @@ answer_ask(errand_runtime *runtime, void *arg)
         errand__callback_owned(self->callback);
         (void)enter_handler(self->callback, self->arguments, &self->word);
         (void)move(self, ANSWERING, ANSWERED);
-        errand__futex_wake(&self->state, 1);
+        errand__bell_ring(self->bell);
     }
     let(self);
 }
@@ -92,55 +96,71 @@ drop_ask(void *arg)
     ask *self = arg;
 
     if (move(self, WAITING, REFUSED))
-        errand__futex_wake(&self->state, 1);
+        errand__bell_ring(self->bell);
     let(self);
 }
 
 /* ---- the caller's side ------------------------------------------------------------------------------ */
 
-/* job: of the body on this thread; NULL = a thread of the callee's. */
+static void
+belong(ask *self, errand_job *job)
+{
+    errand_identity identity = errand_job_identity(job);
+
+    self->job = job;
+    self->bell = errand__bell_of(identity.slot, identity.generation);
+}
+
+/* job: of the body on this thread; NULL = a thread of the callee's, which takes one that runs. */
 static bool
 post(errand_ffi_callback *callback, errand_job *job, ask *self)
 {
     errand_status status = ERRAND_EGONE;
-    errand_job *other = NULL;
     bool refused = false;
 
-    if (job != NULL)
+    if (job != NULL) {
+        belong(self, job);
         return errand_job_post(job, &self->command) == ERRAND_OK;
+    }
+    self->bell = errand__bell_of((uintptr_t)self >> 4, 0);
     errand__lock_acquire(&callback->lock);
     refused = callback->on_owner > 0;
     if (!refused && !errand__list_empty(&callback->running)) {
-        other =
-            ERRAND__CONTAINER(callback->running.next, errand__running_link, link)->job;
-        status = errand_job_post(other, &self->command);
+        belong(
+            self,
+            ERRAND__CONTAINER(callback->running.next, errand__running_link, link)->job);
+        status = errand_job_post(self->job, &self->command);
     }
     errand__lock_release(&callback->lock);
-    if (!refused && other == NULL)
+    if (!refused && self->job == NULL)
         status = errand_post(callback->inbox, &self->command);
     return status == ERRAND_OK;
 }
 
+/* own: the body on this thread is the job's, which lives on.  Another's lives while it can be
+ * called. */
 static bool
-is_cancelled(errand_ffi_callback *callback, const errand_job *job)
+is_cancelled(errand_ffi_callback *callback, const ask *self, bool own)
 {
     bool cancelled = false;
 
-    if (job != NULL)
-        return errand_job_cancelled(job);
+    if (own || self->job == NULL)
+        return own && errand_job_cancelled(self->job);
     errand__lock_acquire(&callback->lock);
-    if (!errand__list_empty(&callback->running))
-        cancelled = errand_job_cancelled(
-            ERRAND__CONTAINER(callback->running.next, errand__running_link, link)->job);
+    for (errand__link *at = callback->running.next; at != &callback->running;
+         at = at->next)
+        if (ERRAND__CONTAINER(at, errand__running_link, link)->job == self->job)
+            cancelled = errand_job_cancelled(self->job);
     errand__lock_release(&callback->lock);
     return cancelled;
 }
 
 /* Waits until somebody answered, nobody will, or the call was cancelled. */
 static bool
-await_answer(errand_ffi_callback *callback, errand_job *job, ask *self)
+await_answer(errand_ffi_callback *callback, ask *self, bool own)
 {
     for (;;) {
+        unsigned rings = errand__bell_rings(self->bell);
         /* Pairs: ask-state */
         unsigned state = atomic_load_explicit(&self->state, memory_order_acquire);
 
@@ -148,10 +168,11 @@ await_answer(errand_ffi_callback *callback, errand_job *job, ask *self)
             return true;
         if (state == REFUSED)
             return false;
-        if (state == WAITING && is_cancelled(callback, job) &&
+        if (state == WAITING && is_cancelled(callback, self, own) &&
             move(self, WAITING, GIVEN_UP))
             return false;
-        (void)errand__futex_wait(&self->state, state, LOOK_NS);
+        ERRAND__PAUSE("ask-sleep");
+        errand__bell_await(self->bell, rings);
     }
 }
 
@@ -181,7 +202,9 @@ errand__callback_ask(errand_ffi_callback *callback, errand_job *job,
         errand__mem_free(NULL, self, sizeof *self);
         return false;
     }
-    answered = await_answer(callback, job, self);
+    errand__bell_listen(self->bell);
+    answered = await_answer(callback, self, job != NULL);
+    errand__bell_leave(self->bell);
     *out_word = self->word;
     let(self);
     return answered;
