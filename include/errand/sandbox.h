@@ -36,6 +36,16 @@ enum {
     /* 256 is not used. */
     ERRAND_LAYER_CGROUP = 512 /* a control group of its own, with memory_bytes */
 };
+/* errand_promises_parse, errand_layers_parse: the same as words, in small letters, with blanks, commas
+ *   or bars between: "rpath inet", "seccomp|net_ns"; "pure" and "" are PURE.
+ * out_text: of size bytes, may be NULL with size 0; written on errors alone.
+ * Thread: [any].   Errors: EINVAL (a word that is none: out_text says which, and which there are;
+ *   the bits are untouched). */
+ERRAND_API ERRAND_MUST_USE errand_status errand_promises_parse(
+    const char *text, uint32_t *out_promises, char *out_text, size_t size);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_layers_parse(const char *text, uint32_t *out_layers, char *out_text, size_t size);
+
 typedef enum errand_on_deny {
     ERRAND_DENY_KILL = 0, /* the kernel ends the worker at the call */
     ERRAND_DENY_REPORT =
@@ -130,10 +140,11 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_buffer(
 
 /* What a completion of a sandboxed job can tell beside its code.
  * FAILED: JOB (the job's own; errno with ENOMEM) · DEADLINE · CANCELLED · SPAWN (no worker could
- *   be started) · MEMORY (this process had none for its request or result).
+ *   be started) · MEMORY (this process had none for its request or result) · OUTPUT (of
+ *   errand_spec_call: the result would be larger than out_bytes; the worker goes on).
  * CRASHED: EXITED (job_code: status) · POLICY (system call's number and name) · CRASHED
- *   (signal, address) · CPU · OUTPUT · MEMORY · KILLED · PROTOCOL · WORKER_LOST (it ended, and
- *   somebody else took its status). */
+ *   (signal, address) · CPU · OUTPUT (a larger result or file was written) · MEMORY · KILLED ·
+ *   PROTOCOL · WORKER_LOST (it ended, and somebody else took its status). */
 typedef struct errand_sandbox_outcome {
     uint32_t struct_size;
     uint32_t layers;       /* achieved by the worker that ran it; 0 = none did */

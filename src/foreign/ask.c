@@ -19,7 +19,8 @@ typedef struct ask {
     errand_ffi_callback *callback;
     const errand_ffi_value *arguments;
     uint64_t word;
-    errand_job *job; /* whose cancel ends it; NULL = nobody's */
+    errand_job *job;       /* whose cancel ends it; NULL = nobody's */
+    errand_identity asker; /* of that job; else zeroed */
     errand__bell *bell;
     /* state: Writers: the waiter (GIVEN_UP), the owner (the others); from WAITING by compare-exchange.
      * Readers: both.
@@ -37,9 +38,10 @@ typedef struct ask {
 
 /* False: the handler answered something that the result cannot be. */
 static bool
-enter_handler(errand_ffi_callback *callback, const errand_ffi_value *arguments,
-              uint64_t *out_word)
+enter_handler(errand_ffi_callback *callback, errand_identity asker,
+              const errand_ffi_value *arguments, uint64_t *out_word)
 {
+    const errand_identity before = callback->asker; /* handlers may lead to others */
     const errand__trampoline *trampoline = callback->trampoline;
     errand_ffi_kind kind = trampoline->view.result.kind;
     errand_ffi_error error = {.column = 0};
@@ -51,7 +53,9 @@ enter_handler(errand_ffi_callback *callback, const errand_ffi_value *arguments,
     else
         memcpy(&answer.as, &trampoline->fallback, sizeof answer.as);
     errand__lock_none_held();
+    callback->asker = asker;
     callback->handler(callback->held_arg, arguments, trampoline->view.count, &answer);
+    callback->asker = before;
     if (kind == ERRAND_FFI_VOID || errand__value_word(kind, &answer, 0, out_word, &error))
         return true;
     *out_word = trampoline->fallback;
@@ -83,7 +87,7 @@ answer_ask(errand_runtime *runtime, void *arg)
     (void)runtime;
     if (move(self, WAITING, ANSWERING)) {
         errand__callback_owned(self->callback);
-        (void)enter_handler(self->callback, self->arguments, &self->word);
+        (void)enter_handler(self->callback, self->asker, self->arguments, &self->word);
         (void)move(self, ANSWERING, ANSWERED);
         errand__bell_ring(self->bell);
     }
@@ -105,10 +109,9 @@ drop_ask(void *arg)
 static void
 belong(ask *self, errand_job *job)
 {
-    errand_identity identity = errand_job_identity(job);
-
     self->job = job;
-    self->bell = errand__bell_of(identity.slot, identity.generation);
+    self->asker = errand_job_identity(job);
+    self->bell = errand__bell_of(self->asker.slot, self->asker.generation);
 }
 
 /* job: of the body on this thread; NULL = a thread of the callee's, which takes one that runs. */
@@ -187,7 +190,10 @@ errand__callback_ask(errand_ffi_callback *callback, errand_job *job,
         return false;
     if (atomic_load_explicit(&callback->owner, memory_order_relaxed) ==
         errand__thread_self())
-        return enter_handler(callback, arguments, out_word);
+        return enter_handler(callback,
+                             job == NULL ? (errand_identity){.runtime = 0}
+                                         : errand_job_identity(job),
+                             arguments, out_word);
     if (job == NULL && (callback->flags & ERRAND_FFI_CALLBACK_REFUSE_FOREIGN) != 0)
         return false;
     self = errand__mem_alloc(NULL, sizeof *self);
