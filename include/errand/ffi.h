@@ -278,7 +278,9 @@ ERRAND_API void errand_ffi_buffer_unpin(errand_ffi_buffer *buffer);
  * while the thread that called waits for its answer.  Where nobody hears (the call was
  * cancelled, the runtime or the callback is gone, a wrong thread with REFUSE_FOREIGN) the host
  * is not entered and the caller gets the default value.  Seeded orders: it is heard at the
- * virtual due of the call that makes it; what the callee's own threads call is refused there.
+ * virtual due of the call that makes it; a thread of the callee's own belongs to the calls that
+ * run with the callback, and is heard at the first of their dues.  So a run with such threads
+ * is the seed's as long as they ask one after another and such calls have a callback each.
  * arguments: valid until it returns; texts and addresses are the callee's own memory, in a
  * sandbox texts are copies and addresses are only numbers.  out_result: holds the default. */
 typedef void errand_ffi_callback_fn(

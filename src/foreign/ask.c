@@ -6,6 +6,10 @@
  * be run or dropped long after; whoever lets go last frees it.  Its arguments are the waiter's, so
  * once the handler has begun the waiter stays.
  *
+ * A thread of the callee's has no job.  It asks by all that run with the callback, since nobody can tell
+ * whose it is: in seeded orders the first that is due would wait for ever for one that asked by
+ * another.
+ *
  * The waiter sleeps on the bell of the operation that it belongs to, which both the answer and a
  * cancel of that operation ring. */
 #include <string.h>
@@ -14,13 +18,17 @@
 
 enum { WAITING = 0, ANSWERING = 1, ANSWERED = 2, REFUSED = 3, GIVEN_UP = 4 };
 
-typedef struct ask {
+typedef struct ask ask;
+typedef struct path { /* one way to the owner */
     errand_command command;
+    ask *self;
+    errand_identity asker; /* zeroed: no job */
+} path;
+struct ask {
     errand_ffi_callback *callback;
     const errand_ffi_value *arguments;
     uint64_t word;
-    errand_job *job;       /* whose cancel ends it; NULL = nobody's */
-    errand_identity asker; /* of that job; else zeroed */
+    errand_job *job; /* whose cancel ends it; NULL = nobody's */
     errand__bell *bell;
     /* state: Writers: the waiter (GIVEN_UP), the owner (the others); from WAITING by compare-exchange.
      * Readers: both.
@@ -28,11 +36,13 @@ typedef struct ask {
      * Pairs:   ask-state.
      * Why:     the arguments are read after ANSWERING, the word after ANSWERED. */
     atomic_uint state;
-    /* holders: the waiter and the command.   Writers, Readers: both.   Order: acq_rel.
+    /* holders: the waiter and the commands.   Writers, Readers: all.   Order: acq_rel.
      * Pairs:   ask-holders.
-     * Why:     the last one frees what the other one wrote. */
+     * Why:     the last one frees what the others wrote. */
     atomic_uint holders;
-} ask;
+    size_t room; /* of paths */
+    path paths[];
+};
 
 /* ---- the owner's side ----------------------------------------------------------------------------- */
 
@@ -68,7 +78,7 @@ let(ask *self)
 {
     /* Pairs: ask-holders */
     if (atomic_fetch_sub_explicit(&self->holders, 1, memory_order_acq_rel) == 1)
-        errand__mem_free(NULL, self, sizeof *self);
+        errand__mem_free(NULL, self, sizeof *self + self->room * sizeof self->paths[0]);
 }
 
 static bool
@@ -82,12 +92,13 @@ move(ask *self, unsigned from, unsigned to)
 static void
 answer_ask(errand_runtime *runtime, void *arg)
 {
-    ask *self = arg;
+    const path *by = arg;
+    ask *self = by->self;
 
     (void)runtime;
     if (move(self, WAITING, ANSWERING)) {
         errand__callback_owned(self->callback);
-        (void)enter_handler(self->callback, self->asker, self->arguments, &self->word);
+        (void)enter_handler(self->callback, by->asker, self->arguments, &self->word);
         (void)move(self, ANSWERING, ANSWERED);
         errand__bell_ring(self->bell);
     }
@@ -97,7 +108,7 @@ answer_ask(errand_runtime *runtime, void *arg)
 static void
 drop_ask(void *arg)
 {
-    ask *self = arg;
+    ask *self = ((path *)arg)->self;
 
     if (move(self, WAITING, REFUSED))
         errand__bell_ring(self->bell);
@@ -106,38 +117,60 @@ drop_ask(void *arg)
 
 /* ---- the caller's side ------------------------------------------------------------------------------ */
 
-static void
-belong(ask *self, errand_job *job)
+/* The n-th way; job: by which, or NULL. */
+static bool
+send(ask *self, size_t n, errand_job *job)
 {
-    self->job = job;
-    self->asker = errand_job_identity(job);
-    self->bell = errand__bell_of(self->asker.slot, self->asker.generation);
+    path *by = &self->paths[n];
+    errand_status status;
+
+    by->command = (errand_command){.fn = answer_ask, .drop = drop_ask, .arg = by};
+    by->self = self;
+    if (job != NULL)
+        by->asker = errand_job_identity(job);
+    if (n == 0) {
+        self->job = job;
+        self->bell = errand__bell_of(by->asker.slot, by->asker.generation);
+    }
+    /* Before it is sent, as it may be answered at once. */
+    atomic_fetch_add_explicit(&self->holders, 1, memory_order_relaxed);
+    status = job != NULL ? errand_job_post(job, &by->command)
+                         : errand_post(self->callback->inbox, &by->command);
+    if (status != ERRAND_OK)
+        atomic_fetch_sub_explicit(&self->holders, 1, memory_order_relaxed);
+    return status == ERRAND_OK;
 }
 
-/* job: of the body on this thread; NULL = a thread of the callee's, which takes one that runs. */
+/* By all that run with the callback, as far as there is room; by none: to its runtime. */
 static bool
-post(errand_ffi_callback *callback, errand_job *job, ask *self)
+send_to_all(ask *self)
 {
-    errand_status status = ERRAND_EGONE;
-    bool refused = false;
+    errand_ffi_callback *callback = self->callback;
+    bool refused, sent = false;
+    size_t count = 0;
 
-    if (job != NULL) {
-        belong(self, job);
-        return errand_job_post(job, &self->command) == ERRAND_OK;
-    }
-    self->bell = errand__bell_of((uintptr_t)self >> 4, 0);
     errand__lock_acquire(&callback->lock);
     refused = callback->on_owner > 0;
-    if (!refused && !errand__list_empty(&callback->running)) {
-        belong(
-            self,
-            ERRAND__CONTAINER(callback->running.next, errand__running_link, link)->job);
-        status = errand_job_post(self->job, &self->command);
-    }
+    for (errand__link *at = callback->running.next;
+         !refused && at != &callback->running && count < self->room; at = at->next)
+        sent |=
+            send(self, count++, ERRAND__CONTAINER(at, errand__running_link, link)->job);
     errand__lock_release(&callback->lock);
-    if (!refused && self->job == NULL)
-        status = errand_post(callback->inbox, &self->command);
-    return status == ERRAND_OK;
+    return sent || (!refused && count == 0 && send(self, 0, NULL));
+}
+
+/* How many ways a question of a thread without a job may have. */
+static size_t
+count_running(errand_ffi_callback *callback)
+{
+    size_t count = 0;
+
+    errand__lock_acquire(&callback->lock);
+    for (errand__link *at = callback->running.next; at != &callback->running;
+         at = at->next)
+        count++;
+    errand__lock_release(&callback->lock);
+    return count == 0 ? 1 : count;
 }
 
 /* own: the body on this thread is the job's, which lives on.  Another's lives while it can be
@@ -184,6 +217,7 @@ errand__callback_ask(errand_ffi_callback *callback, errand_job *job,
                      const errand_ffi_value *arguments, uint64_t *out_word)
 {
     bool answered;
+    size_t room;
     ask *self;
 
     if (errand_inbox_closed(callback->inbox))
@@ -196,16 +230,17 @@ errand__callback_ask(errand_ffi_callback *callback, errand_job *job,
                              arguments, out_word);
     if (job == NULL && (callback->flags & ERRAND_FFI_CALLBACK_REFUSE_FOREIGN) != 0)
         return false;
-    self = errand__mem_alloc(NULL, sizeof *self);
+    room = job != NULL ? 1 : count_running(callback);
+    self = errand__mem_alloc(NULL, sizeof *self + room * sizeof self->paths[0]);
     if (self == NULL)
         return false;
-    self->command = (errand_command){.fn = answer_ask, .drop = drop_ask, .arg = self};
+    self->room = room;
     self->callback = callback;
     self->arguments = arguments;
     atomic_init(&self->state, WAITING);
-    atomic_init(&self->holders, 2);
-    if (!post(callback, job, self)) {
-        errand__mem_free(NULL, self, sizeof *self);
+    atomic_init(&self->holders, 1);
+    if (!(job != NULL ? send(self, 0, job) : send_to_all(self))) {
+        let(self);
         return false;
     }
     errand__bell_listen(self->bell);
