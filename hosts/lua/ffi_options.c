@@ -129,6 +129,8 @@ read_sandbox(lua_State *L, const char *field, int kept, errand__lua_isolation *o
         policy->reuse = (uint32_t)read_count(L, field, 1 << 30);
     else if (strcmp(field, "crash_limit") == 0)
         out->sandbox.crash_limit = (uint32_t)read_count(L, field, 1 << 30);
+    else if (strcmp(field, "limit") == 0)
+        policy->deadline_ns = read_seconds(L, field);
     else if (strcmp(field, "grace") == 0)
         policy->grace_ns = read_seconds(L, field);
     else if (strcmp(field, "workers") == 0)
@@ -171,13 +173,14 @@ errand__lua_ffi_options(lua_State *L, int index, int keeper,
         } else if (read_sandbox(L, field, kept, out_isolation)) {
             first = field;
         } else {
-            luaL_error(L,
-                       "ffi.open: no option is called '%s': use isolation, deadline and, "
-                       "with isolation = 'process', promise, paths, tcp_ports, want, "
-                       "require, memory, stack, input_max, output_max, file_max, cpu, "
-                       "descriptors, reuse, crash_limit, grace, workers, worker_path, "
-                       "report_denied",
-                       field);
+            luaL_error(
+                L,
+                "ffi.open: no option is called '%s': use isolation, deadline and, "
+                "with isolation = 'process', promise, paths, tcp_ports, want, "
+                "require, memory, stack, input_max, output_max, file_max, cpu, "
+                "descriptors, reuse, crash_limit, grace, limit, workers, worker_path, "
+                "report_denied",
+                field);
         }
         if (lua_type(L, -1) == LUA_TSTRING) {
             lua_pushvalue(L, -1);

@@ -115,6 +115,22 @@ process("an_endless_call_ends_at_its_deadline", function(c)
     equal(c:fn("abs", "i32 (i32)")(-1), 1)
 end, { isolation = "process", deadline = 0.1 })
 
+check.test("an_endless_call_ends_in_each_order", function()
+    for _, options in ipairs { {}, { order = "inline", seed = 3 }, { order = "paced", seed = 3 } } do
+        errand.run(function()
+            local c = errand.ffi.open(nil, { isolation = "process", deadline = options.order and 0.1,
+                                             limit = 0.2 })
+            check.raises_code("deadline", c:fn("sleep", "u32 (u32)"), 60)
+            equal(c:fn("abs", "i32 (i32)")(-1), 1)
+        end, options)
+        if options.order then -- in a thread the run ends, and says what would have helped
+            contains(check.raises_code("external", errand.run, function()
+                errand.ffi.open(nil, { deadline = 0.1 }):fn("sleep", "u32 (u32)")(1)
+            end, { order = options.order, seed = 3, watchdog = 0.2 }), "give what it does a real limit")
+        end
+    end
+end)
+
 process("a_cancel_ends_the_call_and_its_process", function(c)
     local nap = c:fn("sleep", "u32 (u32)")
     local task = errand.spawn(function() nap(60) end)
