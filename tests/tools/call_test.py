@@ -3,6 +3,7 @@
 thread; whatever the function does is said, and the program goes on."""
 import json
 import os
+import shutil
 import subprocess
 import program_case
 
@@ -45,6 +46,21 @@ def the_worker_is_found_however_the_program_was(case):
                               env=dict(case.environment, PATH=path))
         assert done.returncode == 0 and done.stdout == "7\n", (name, done)
     assert not os.path.exists(case.path("ran"))
+
+
+def a_program_without_its_worker_says_where_it_looked(case):
+    alone = case.path("bin", "errand")
+    os.makedirs(case.path("bin"))
+    shutil.copy(case.program, alone)
+    done = subprocess.run([alone, "call", "-", "labs", "i64 (i64)", "-7"], text=True,
+                          capture_output=True, cwd=case.folder, env=case.environment)
+    if done.returncode == 0:
+        raise program_case.Skip("a worker is installed where this build's would be")
+    assert done.returncode == 6, done
+    assert "errand-worker was not found: looked for libexec/errand-worker in %s/ and the four" \
+        % os.path.realpath(case.path("bin")) in done.stderr, done
+    assert "/libexec/errand-worker; install it, or name it by worker_path" in done.stderr, done
+    assert "--worker FILE" in done.stderr, done
 
 
 def a_library_may_be_given_by_a_relative_path(case):

@@ -174,7 +174,12 @@ make_executor(const errand__call_options *options, errand_executor **out_executo
         status = errand_sandbox_create(&sandbox, out_executor, text, sizeof text);
     else
         status = errand_blocking_create(&pool, out_executor);
-    return status == ERRAND_OK ? ERRAND__EXIT_GOOD : refused(text, status);
+    if (status == ERRAND_OK)
+        return ERRAND__EXIT_GOOD;
+    int code = refused(text, status);
+    if (strstr(text, "worker_path") != NULL)
+        fputs("  here that is --worker FILE\n", stderr);
+    return code;
 }
 
 /* Submits the one operation and waits for it. */
