@@ -53,9 +53,12 @@ from_cxx_header() {
 }
 # Each by the command that docs/building.md gives, and nothing that only gcc's own C knows.
 examples() {
+    gcc -std=c17 -pedantic -Wall -Wextra -Werror -shared -fPIC examples/plugin.c \
+        -o "$folder/plugin.so" $(pkg-config --cflags errand) || return 1
     for example in examples/*.c; do
+        [ "$example" != examples/plugin.c ] || continue
         gcc -std=c17 -pedantic -Wall -Wextra -Werror "$example" -o "$folder/example" \
-            $(pkg-config --cflags --libs errand) -pthread && "$folder/example" || return 1
+            $(pkg-config --cflags --libs errand) -pthread && "$folder/example" "$folder/plugin.so" || return 1
     done
 }
 lua_module() {
@@ -79,11 +82,16 @@ sandboxes() {
                 return c:fn("labs", "i64 (i64)")(-7)
             end) == 7)'
 }
+# Or the package says where it is, to a program that lies elsewhere and holds the library.
+worker_path() {
+    "$folder/consumer/sandboxed" && "$folder/consumer/sandboxed" "$(cat "$folder/consumer/worker")" &&
+        "$folder/consumer/sandboxed" "$(pkg-config --variable=errand_workerdir errand)/errand-worker"
+}
 # The shared library shows exactly what the public headers declare.
 same_names() {
     python3 tests/lint/exported_names.py "$LD_LIBRARY_PATH/liberrand.so" include
 }
-for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module sandboxes same_names; do
+for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module sandboxes worker_path same_names; do
     code=0
     $test >"$folder/said" 2>&1 || code=$?
     cat "$folder/said"

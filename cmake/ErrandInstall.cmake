@@ -13,7 +13,8 @@ set(package "${CMAKE_INSTALL_LIBDIR}/cmake/errand")
 install(EXPORT errandTargets NAMESPACE errand:: DESTINATION "${package}")
 configure_package_config_file(
     "${PROJECT_SOURCE_DIR}/cmake/errandConfig.cmake.in"
-    "${PROJECT_BINARY_DIR}/errandConfig.cmake" INSTALL_DESTINATION "${package}")
+    "${PROJECT_BINARY_DIR}/errandConfig.cmake" INSTALL_DESTINATION "${package}"
+    PATH_VARS CMAKE_INSTALL_LIBEXECDIR)
 if(PROJECT_VERSION_MAJOR EQUAL 0)
     set(compatibility SameMinorVersion)
 else()

@@ -106,6 +106,7 @@ call_over(lua_State *L, int status, lua_KContext context)
     void *data = NULL;
     size_t size = 0;
 
+    errand__lua_ffi_raised(L, errand__lua_wait_running(L)->run, &completion->identity);
     if (completion->outcome != ERRAND_COMPLETED)
         errand__lua_error_completion(L, completion, own->name);
     if (errand_completion_read(completion, &errand_ffi_result_type, &data, &size) !=
@@ -147,9 +148,9 @@ call(lua_State *L)
 
     errand__lua_join_alive(L, task, own->name);
     if (given != (int)signature->count)
-        errand__lua_error_raise(
-            L, "inval", own->name, "%d arguments are wanted, not %d: it is %s",
-            (int)signature->count, given, errand_ffi_function_text(own->function));
+        return luaL_error(L, "%s: %d arguments are wanted, not %d: it is %s", own->name,
+                          (int)signature->count, given,
+                          errand_ffi_function_text(own->function));
     for (int i = 0; i < given; i++)
         errand__lua_ffi_argument(L, i + 2, &signature->parameters[i], own->name, i + 1,
                                  &values[i]);
@@ -157,7 +158,7 @@ call(lua_State *L)
     errand_status status =
         errand_spec_call(&spec, own->function, values, (size_t)given, &error);
     if (status != ERRAND_OK && error.text[0] != '\0')
-        errand__lua_error_raise(L, "inval", own->name, "%s", error.text);
+        return luaL_error(L, "%s: %s", own->name, error.text);
     errand__lua_work_filled(L, status, own->name);
     spec.held_name = own->name;
     spec.deadline_ns = own->home->isolation.deadline_ns;
@@ -178,25 +179,6 @@ call(lua_State *L)
 }
 
 /* ---- functions ----------------------------------------------------------------------------------- */
-
-/* Pushes RESULT NAME(PARAMETERS) of "RESULT (PARAMETERS)". */
-static void
-push_named(lua_State *L, const char *name, const char *signature)
-{
-    int braces = 0;
-    const char *at = signature;
-
-    while (*at != '\0' && (*at != '(' || braces > 0)) {
-        braces += (*at == '{') - (*at == '}');
-        at++;
-    }
-    if (*at == '\0')
-        luaL_error(L,
-                   "ffi.fn: '%s' has no parameters: write it as 'u64 (u64, bytes, u32)'",
-                   signature);
-    lua_pushlstring(L, signature, (size_t)(at - signature));
-    lua_pushfstring(L, "%s %s%s", lua_tostring(L, -1), name, at);
-}
 
 static int
 library_fn(lua_State *L)
@@ -220,15 +202,17 @@ library_fn(lua_State *L)
         own->gives_errno = lua_toboolean(L, -1);
         lua_pop(L, 1);
     }
-    if (signature != NULL)
-        push_named(L, name, signature);
-    else
-        lua_pushstring(L, name);
+    const char *given = signature != NULL ? signature : name;
     errand_status status =
-        errand_ffi_describe(home->library, lua_tostring(L, -1), &own->function, &error);
+        signature != NULL
+            ? errand_ffi_describe_named(home->library, name, signature, &own->function,
+                                        &error)
+            : errand_ffi_describe(home->library, name, &own->function, &error);
+    if (status != ERRAND_OK && error.column > 0)
+        errand__lua_error_raise(L, "inval", "ffi.fn", "%s: column %d: %s", given,
+                                (int)error.column, error.text);
     if (status != ERRAND_OK && error.text[0] != '\0')
-        errand__lua_error_raise(L, "inval", "ffi.fn", "%s: column %d: %s",
-                                lua_tostring(L, -1), (int)error.column, error.text);
+        errand__lua_error_raise(L, "inval", "ffi.fn", "%s: %s", given, error.text);
     errand__lua_work_filled(L, status, "ffi.fn");
     const char *symbol = errand_ffi_function_signature(own->function)->symbol;
     size_t length = strnlen(symbol, sizeof own->name - 1);

@@ -27,7 +27,7 @@ void errand__lua_ffi_options(lua_State *L, int index, int keeper,
 
 /* ---- ffi_values.c ------------------------------------------------------------------------ */
 /* Argument at index for a parameter; what it needs is pushed, and has to stay until the spec is
- * made.  number counts arguments for messages; raises. */
+ * made.  number counts arguments for messages, 0 = what a callback answers; raises. */
 void errand__lua_ffi_argument(lua_State *L, int index, const errand_ffi_type *type,
                               const char *operation, int number,
                               errand_ffi_value *out_value);
@@ -46,4 +46,7 @@ extern const luaL_Reg errand__lua_ffi_buffer_methods[];
 errand_ffi_callback *errand__lua_ffi_callback(lua_State *L, int index,
                                               const errand_ffi_type *type,
                                               const char *operation, int number);
+/* Raises what a Lua function raised that this call had foreign code call, if one did. */
+void errand__lua_ffi_raised(lua_State *L, errand__lua_run *run,
+                            const errand_identity *identity);
 #endif

@@ -3,9 +3,12 @@
  *
  * Design notes.  A callback lives until its run has ended: foreign code may keep its address, and
  * the run's table of tasks is the one thing that outlives every call.  It is found again by
- * (signature, function), so that a loop which passes the same function makes one.  What the
- * function raises cannot pass through foreign frames: it is kept, the foreign code gets the
- * default value, and the error is printed by the warning function of the state. */
+ * (signature, function), so that a loop which passes the same function makes one.
+ *
+ * What the function raises cannot pass through foreign frames.  It is kept by the number of the
+ * operation that it was called for, whose await raises it; until that has ended foreign code gets
+ * default values, and no function is entered for it any more.  Where no operation is known the
+ * warning function of the state gets it. */
 #include "ffi.h"
 #include <string.h>
 
@@ -14,7 +17,7 @@ typedef struct callback {
     errand_ffi_callback *callback;
 } callback;
 
-static const char callbacks_key;
+static const char callbacks_key, raised_key;
 
 /* In the run's finaliser of the table: destroyed with it.  One that is busy stays: its code may
  * still be called. */
@@ -33,6 +36,96 @@ callback_collect(lua_State *L)
     return 0;
 }
 
+/* Pushes the table of what was raised, or nil. */
+static int
+push_raised(lua_State *L, const errand__lua_run *run)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, run);
+    int type = lua_rawgetp(L, -1, &raised_key);
+    lua_remove(L, -2);
+    return type;
+}
+
+/* Runs inside lua_pcall: the run, the operation's number, the error. */
+static int
+keep_raised(lua_State *L)
+{
+    const errand__lua_run *run = lua_touserdata(L, 1);
+
+    luaL_checkstack(L, 8, "callback");
+    if (push_raised(L, run) == LUA_TNIL) {
+        lua_newtable(L);
+        lua_rawgetp(L, LUA_REGISTRYINDEX, run);
+        lua_pushvalue(L, -2);
+        lua_rawsetp(L, -2, &raised_key);
+        lua_pop(L, 1);
+    }
+    lua_pushvalue(L, 2);
+    lua_createtable(L, 1, 0); /* the error may be nil */
+    lua_pushvalue(L, 3);
+    lua_rawseti(L, -2, 1);
+    lua_rawset(L, -3);
+    return 0;
+}
+
+void
+errand__lua_ffi_raised(lua_State *L, errand__lua_run *run,
+                       const errand_identity *identity)
+{
+    luaL_checkstack(L, 8, "ffi");
+    if (push_raised(L, run) == LUA_TTABLE) {
+        lua_Integer key = (lua_Integer)identity->operation;
+
+        if (lua_rawgeti(L, -1, key) == LUA_TTABLE) {
+            lua_pushnil(L);
+            lua_rawseti(L, -3, key);
+            lua_rawgeti(L, -1, 1);
+            lua_error(L);
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+static bool
+has_raised(lua_State *L, const errand__lua_run *run, const errand_identity *identity)
+{
+    int top = lua_gettop(L);
+    bool found = push_raised(L, run) == LUA_TTABLE &&
+                 lua_rawgeti(L, -1, (lua_Integer)identity->operation) == LUA_TTABLE;
+
+    lua_settop(L, top);
+    return found;
+}
+
+/* What the function on top of the stack answered, into *result; raises. */
+static void
+read_result(lua_State *L, const char *name, errand_ffi_value *result)
+{
+    static const int8_t bits[] = {
+        [ERRAND_FFI_I8] = 7,   [ERRAND_FFI_U8] = 8,   [ERRAND_FFI_I16] = 15,
+        [ERRAND_FFI_U16] = 16, [ERRAND_FFI_I32] = 31, [ERRAND_FFI_U32] = 32,
+    };
+    const errand_ffi_type type = {.kind = result->kind};
+    const size_t known = sizeof bits / sizeof bits[0];
+    errand_ffi_value value;
+
+    errand__lua_ffi_argument(L, lua_gettop(L), &type, name, 0, &value);
+    if ((size_t)type.kind < known && bits[type.kind] != 0) {
+        bool is_signed = bits[type.kind] % 8 != 0;
+        int64_t most = (INT64_C(1) << bits[type.kind]) - 1;
+        int64_t least = is_signed ? -most - 1 : 0;
+
+        if (value.as.i < least || value.as.i > most)
+            luaL_error(L, "%s: its result must be from %I to %I, not %I", name,
+                       (LUAI_UACINT)least, (LUAI_UACINT)most, (LUAI_UACINT)value.as.i);
+    }
+    if (result->kind == ERRAND_FFI_F32)
+        result->as.f32 = (float)value.as.f64;
+    else
+        result->as = value.as;
+}
+
 /* Runs inside lua_pcall: the callback, its arguments, their number, the result. */
 static int
 callback_enter(lua_State *L)
@@ -41,25 +134,30 @@ callback_enter(lua_State *L)
     const errand_ffi_value *arguments = lua_touserdata(L, 2);
     int count = (int)lua_tointeger(L, 3);
     errand_ffi_value *result = lua_touserdata(L, 4);
+    lua_Debug ar;
 
     luaL_checkstack(L, count + 8, "callback");
     lua_rawgetp(L, LUA_REGISTRYINDEX, own);
+    lua_pushvalue(L, 5);
+    lua_getinfo(L, ">S", &ar);
     for (int i = 0; i < count; i++)
         errand__lua_ffi_push(L, &arguments[i]);
     lua_call(L, count, 1);
     if (result->kind != ERRAND_FFI_VOID) {
-        errand_ffi_type type = {.kind = result->kind};
-        errand_ffi_value value;
-
-        errand__lua_ffi_argument(L, lua_gettop(L), &type, "callback", 0, &value);
-        if (result->kind >= ERRAND_FFI_U8 && value.kind == ERRAND_FFI_I64)
-            value.as.u = (uint64_t)value.as.i;
-        if (result->kind == ERRAND_FFI_F32)
-            result->as.f32 = (float)value.as.f64;
-        else
-            result->as = value.as;
+        lua_pushfstring(L, "%s:%d: callback", ar.short_src, ar.linedefined);
+        lua_insert(L, 5);
+        read_result(L, lua_tostring(L, 5), result);
     }
     return 0;
+}
+
+static void
+warn_of(lua_State *L)
+{
+    const char *text = lua_tostring(L, -1);
+
+    lua_warning(L, "errand: a callback raised, and its default value was returned: ", 1);
+    lua_warning(L, text != NULL ? text : "(an error that is no string)", 0);
 }
 
 static void
@@ -69,8 +167,9 @@ callback_called(void *arg, const errand_ffi_value *arguments, uint32_t count,
     callback *own = arg;
     errand__lua_run *run = own->run;
     lua_State *L = run->L;
+    errand_identity asker = errand_ffi_callback_asker(own->callback);
 
-    if (run->quiet || !lua_checkstack(L, 8))
+    if (run->quiet || !lua_checkstack(L, 12) || has_raised(L, run, &asker))
         return; /* the default value */
     int top = lua_gettop(L);
     lua_pushcfunction(L, callback_enter);
@@ -79,11 +178,14 @@ callback_called(void *arg, const errand_ffi_value *arguments, uint32_t count,
     lua_pushinteger(L, (lua_Integer)count);
     lua_pushlightuserdata(L, out_result);
     if (lua_pcall(L, 4, 0, 0) != LUA_OK) {
-        const char *text = lua_tostring(L, -1);
-
-        lua_warning(L,
-                    "errand: a callback raised, and its default value was returned: ", 1);
-        lua_warning(L, text != NULL ? text : "(an error that is no string)", 0);
+        lua_pushcfunction(L, keep_raised);
+        lua_pushlightuserdata(L, run);
+        lua_pushinteger(L, (lua_Integer)asker.operation);
+        lua_pushvalue(L, top + 1);
+        if (asker.runtime == 0 || lua_pcall(L, 3, 0, 0) != LUA_OK) {
+            lua_settop(L, top + 1);
+            warn_of(L);
+        }
     }
     lua_settop(L, top);
 }
@@ -133,9 +235,8 @@ errand__lua_ffi_callback(lua_State *L, int index, const errand_ffi_type *type,
     errand_ffi_error error = {0};
 
     if (!lua_isfunction(L, index))
-        errand__lua_error_raise(L, "inval", operation,
-                                "argument %d: a function or nil is wanted, not %s",
-                                number, luaL_typename(L, index));
+        luaL_error(L, "%s: argument %d: a function or nil is wanted, not %s", operation,
+                   number, luaL_typename(L, index));
     luaL_checkstack(L, 10, operation);
     lua_rawgetp(L, LUA_REGISTRYINDEX, run);
     if (lua_rawgetp(L, -1, &callbacks_key) == LUA_TNIL) {

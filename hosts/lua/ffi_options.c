@@ -7,61 +7,22 @@
 #include "ffi.h"
 #include <string.h>
 
-typedef struct word_bit {
-    const char *word;
-    uint32_t bit;
-} word_bit;
-
-static const word_bit promise_words[] = {
-    {"pure", ERRAND_PROMISE_PURE},
-    {"rpath", ERRAND_PROMISE_RPATH},
-    {"wpath", ERRAND_PROMISE_WPATH},
-    {"inet", ERRAND_PROMISE_INET},
-    {"thread", ERRAND_PROMISE_THREAD},
-    {"callback", ERRAND_PROMISE_CALLBACK},
-    {NULL, 0},
-};
-static const word_bit layer_words[] = {
-    {"no_new_privs", ERRAND_LAYER_NO_NEW_PRIVS},
-    {"seccomp", ERRAND_LAYER_SECCOMP},
-    {"landlock", ERRAND_LAYER_LANDLOCK},
-    {"rlimits", ERRAND_LAYER_RLIMITS},
-    {"uid_drop", ERRAND_LAYER_UID_DROP},
-    {"user_ns", ERRAND_LAYER_USER_NS},
-    {"net_ns", ERRAND_LAYER_NET_NS},
-    {"ipc_ns", ERRAND_LAYER_IPC_NS},
-    {"cgroup", ERRAND_LAYER_CGROUP},
-    {NULL, 0},
-};
+typedef errand_status words_parse(const char *text, uint32_t *out_bits, char *out_text,
+                                  size_t size);
 
 /* The value on top is words between blanks, commas or bars. */
 static uint32_t
-read_words(lua_State *L, const char *field, const word_bit *words)
+read_words(lua_State *L, const char *field, words_parse *parse)
 {
+    char why[256];
     uint32_t bits = 0;
-    const char *text = lua_tostring(L, -1);
 
     if (lua_type(L, -1) != LUA_TSTRING)
         luaL_error(L, "ffi.open: %s must be a string of words, not %s", field,
                    luaL_typename(L, -1));
-    for (;;) {
-        text += strspn(text, " ,|");
-        size_t length = strcspn(text, " ,|");
-        const word_bit *word = words;
-
-        if (length == 0)
-            return bits;
-        while (word->word != NULL &&
-               (strlen(word->word) != length || memcmp(word->word, text, length) != 0))
-            word++;
-        if (word->word == NULL) {
-            lua_pushlstring(L, text, length);
-            luaL_error(L, "ffi.open: %s knows no '%s': docs/sandbox.md lists the words",
-                       field, lua_tostring(L, -1));
-        }
-        bits |= word->bit;
-        text += length;
-    }
+    if (parse(lua_tostring(L, -1), &bits, why, sizeof why) != ERRAND_OK)
+        luaL_error(L, "ffi.open: %s: %s", field, why);
+    return bits;
 }
 
 static uint64_t
@@ -141,11 +102,11 @@ read_sandbox(lua_State *L, const char *field, int kept, errand__lua_isolation *o
     errand_sandbox_policy *policy = &out->policy;
 
     if (strcmp(field, "promise") == 0)
-        policy->promises = read_words(L, field, promise_words);
+        policy->promises = read_words(L, field, errand_promises_parse);
     else if (strcmp(field, "want") == 0)
-        policy->want_layers = read_words(L, field, layer_words);
+        policy->want_layers = read_words(L, field, errand_layers_parse);
     else if (strcmp(field, "require") == 0)
-        policy->require_layers = read_words(L, field, layer_words);
+        policy->require_layers = read_words(L, field, errand_layers_parse);
     else if (strcmp(field, "paths") == 0)
         read_paths(L, kept, policy);
     else if (strcmp(field, "tcp_ports") == 0)
@@ -168,6 +129,8 @@ read_sandbox(lua_State *L, const char *field, int kept, errand__lua_isolation *o
         policy->reuse = (uint32_t)read_count(L, field, 1 << 30);
     else if (strcmp(field, "crash_limit") == 0)
         out->sandbox.crash_limit = (uint32_t)read_count(L, field, 1 << 30);
+    else if (strcmp(field, "limit") == 0)
+        policy->deadline_ns = read_seconds(L, field);
     else if (strcmp(field, "grace") == 0)
         policy->grace_ns = read_seconds(L, field);
     else if (strcmp(field, "workers") == 0)
@@ -210,13 +173,14 @@ errand__lua_ffi_options(lua_State *L, int index, int keeper,
         } else if (read_sandbox(L, field, kept, out_isolation)) {
             first = field;
         } else {
-            luaL_error(L,
-                       "ffi.open: no option is called '%s': use isolation, deadline and, "
-                       "with isolation = 'process', promise, paths, tcp_ports, want, "
-                       "require, memory, stack, input_max, output_max, file_max, cpu, "
-                       "descriptors, reuse, crash_limit, grace, workers, worker_path, "
-                       "report_denied",
-                       field);
+            luaL_error(
+                L,
+                "ffi.open: no option is called '%s': use isolation, deadline and, "
+                "with isolation = 'process', promise, paths, tcp_ports, want, "
+                "require, memory, stack, input_max, output_max, file_max, cpu, "
+                "descriptors, reuse, crash_limit, grace, limit, workers, worker_path, "
+                "report_denied",
+                field);
         }
         if (lua_type(L, -1) == LUA_TSTRING) {
             lua_pushvalue(L, -1);

@@ -36,11 +36,14 @@ kind_text(errand_ffi_kind kind)
     }
 }
 
-ERRAND_NORETURN static void
+static int
 refuse(lua_State *L, int index, errand_ffi_kind kind, const char *operation, int number)
 {
-    errand__lua_error_raise(L, "inval", operation, "argument %d: %s is wanted, not %s",
-                            number, kind_text(kind), luaL_typename(L, index));
+    if (number == 0)
+        return luaL_error(L, "%s: %s is wanted as its result, not %s", operation,
+                          kind_text(kind), luaL_typename(L, index));
+    return luaL_error(L, "%s: argument %d: %s is wanted, not %s", operation, number,
+                      kind_text(kind), luaL_typename(L, index));
 }
 
 /* Fields of a structure, elements of an array: a Lua list. */
@@ -51,9 +54,8 @@ read_items(lua_State *L, int index, const errand_ffi_type *type, const char *ope
     size_t count = lua_rawlen(L, index);
 
     if (count != type->count)
-        errand__lua_error_raise(L, "inval", operation,
-                                "argument %d: %d values are wanted, the table has %d",
-                                number, (int)type->count, (int)count);
+        luaL_error(L, "%s: argument %d: %d values are wanted, the table has %d",
+                   operation, number, (int)type->count, (int)count);
     luaL_checkstack(L, 8, operation);
     errand_ffi_value *items = lua_newuserdatauv(L, (count + 1) * sizeof *items, 0);
     for (size_t i = 0; i < count; i++) {

@@ -15,8 +15,8 @@ errand__lua_wait_task(lua_State *L, const char *operation)
     if (run->current == NULL)
         errand__lua_error_raise(
             L, "misuse", operation,
-            "no task is running here: a finaliser, or a __close handler of a "
-            "task that was aborted, cannot wait");
+            "no task is running here: a function that foreign code calls, a finaliser, "
+            "or a __close handler of a task that was aborted, cannot wait");
     if (L != run->current->co)
         errand__lua_error_raise(
             L, "misuse", operation,

@@ -107,12 +107,17 @@ errand_ffi_library_load(errand_ffi_library *library, errand_ffi_error *out_error
 ERRAND_API void errand_ffi_library_abandon(errand_ffi_library **take_library);
 
 /* errand_ffi_describe: a function by a signature's text, with its name.
+ * errand_ffi_describe_named: the same where the name stands apart: signature is
+ *   RESULT(PARAMETER, ...); columns count in it.
  * errand_ffi_describe_as: the same by structures, which are copied.
  * Nothing is opened or looked up.
  * Errors: ENOMEM · EINVAL (the text or a type: column and text say which and why) ·
  *   EUNSUPPORTED (a calling convention that this machine has not). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_ffi_describe(
     errand_ffi_library *library, const char *signature,
+    errand_ffi_function **out_function, errand_ffi_error *out_error);
+ERRAND_API ERRAND_MUST_USE errand_status errand_ffi_describe_named(
+    errand_ffi_library *library, const char *symbol, const char *signature,
     errand_ffi_function **out_function, errand_ffi_error *out_error);
 ERRAND_API ERRAND_MUST_USE errand_status errand_ffi_describe_as(
     errand_ffi_library *library, const errand_ffi_signature *signature,
@@ -273,7 +278,9 @@ ERRAND_API void errand_ffi_buffer_unpin(errand_ffi_buffer *buffer);
  * while the thread that called waits for its answer.  Where nobody hears (the call was
  * cancelled, the runtime or the callback is gone, a wrong thread with REFUSE_FOREIGN) the host
  * is not entered and the caller gets the default value.  Seeded orders: it is heard at the
- * virtual due of the call that makes it; what the callee's own threads call is refused there.
+ * virtual due of the call that makes it; a thread of the callee's own belongs to the calls that
+ * run with the callback, and is heard at the first of their dues.  So a run with such threads
+ * is the seed's as long as they ask one after another and such calls have a callback each.
  * arguments: valid until it returns; texts and addresses are the callee's own memory, in a
  * sandbox texts are copies and addresses are only numbers.  out_result: holds the default. */
 typedef void errand_ffi_callback_fn(
@@ -296,13 +303,16 @@ typedef struct errand_ffi_callback_config {
  * errand_ffi_callback_destroy: foreign code that kept its address gets the default value from
  *   now on, until 1024 further callbacks were destroyed.
  *   Thread: [any].   Errors: EBUSY (a spec that it was given to lives, or it is being called).
- * errand_ffi_callback_address: to be stored in structures, as pointer. */
+ * errand_ffi_callback_address: to be stored in structures, as pointer.
+ * errand_ffi_callback_asker: inside its handler: the operation whose call it is heard for, zeroed
+ *   where none is known (foreign code kept the address).   Thread: [owner]. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_ffi_callback_create(
     errand_runtime *runtime, const errand_ffi_callback_config *config,
     errand_ffi_callback **out_callback, errand_ffi_error *out_error);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_ffi_callback_destroy(errand_ffi_callback **take_callback);
 ERRAND_API const void *errand_ffi_callback_address(const errand_ffi_callback *callback);
+ERRAND_API errand_identity errand_ffi_callback_asker(const errand_ffi_callback *callback);
 
 /* ---- calls ------------------------------------------------------------------------- */
 

@@ -22,7 +22,10 @@ errand_order_latency(errand_runtime *runtime, uint32_t kind, uint64_t estimate_n
  *     it has FAILED with ERRAND_CODE_CANCELLED, without payload or follow-ups, whatever its
  *     body answered.
  *   - Its deadline passes while it runs: FAILED with ERRAND_CODE_DEADLINE at its due; no
- *     worker is written off.
+ *     worker is written off.  So a deadline ends nobody who never ends: the executor's own real
+ *     limit does (a sandbox's deadline_ns), which is an answer and makes the run not reproducible,
+ *     or the watchdog.  Nothing bounds a body on the runtime's own thread (errand_manual_step, a
+ *     stepped executor, all workers busy).
  * Snapshots of runtime and leases follow virtual time, too; that of an executor, which
  * cannot, answers EUNSUPPORTED during a turn.
  *
@@ -99,8 +102,8 @@ ERRAND_API const char *errand_step_name(errand_step_kind kind);
 typedef void errand_trace_fn(void *arg, const errand_step *step);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_trace(errand_runtime *runtime, errand_trace_fn *fn, void *arg);
-/* errand_reproducible: false once foreign input reached a seeded run; out_text names the
- *   thread. */
+/* errand_reproducible: false once foreign input reached a seeded run, or an executor's real limit
+ *   ended an operation of it; out_text names the thread or the operation. */
 ERRAND_API bool
 errand_reproducible(const errand_runtime *runtime, char *out_text, size_t size);
 

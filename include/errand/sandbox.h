@@ -36,6 +36,16 @@ enum {
     /* 256 is not used. */
     ERRAND_LAYER_CGROUP = 512 /* a control group of its own, with memory_bytes */
 };
+/* errand_promises_parse, errand_layers_parse: the same as words, in small letters, with blanks, commas
+ *   or bars between: "rpath inet", "seccomp|net_ns"; "pure" and "" are PURE.
+ * out_text: of size bytes, may be NULL with size 0; written on errors alone.
+ * Thread: [any].   Errors: EINVAL (a word that is none: out_text says which, and which there are;
+ *   the bits are untouched). */
+ERRAND_API ERRAND_MUST_USE errand_status errand_promises_parse(
+    const char *text, uint32_t *out_promises, char *out_text, size_t size);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_layers_parse(const char *text, uint32_t *out_layers, char *out_text, size_t size);
+
 typedef enum errand_on_deny {
     ERRAND_DENY_KILL = 0, /* the kernel ends the worker at the call */
     ERRAND_DENY_REPORT =
@@ -85,7 +95,7 @@ typedef struct errand_sandbox_config {
     uint32_t workers_max;                /* 0 = processors; at most 256 */
     uint32_t flags;                      /* none yet; must be 0 */
     const errand_sandbox_policy *policy; /* copied; NULL = PURE with all defaults */
-    const char *worker_path; /* of errand-worker; NULL = beside the library's libexec */
+    const char *worker_path; /* of errand-worker; NULL: see errand_sandbox_create */
     uint32_t
         crash_limit; /* crashes within crash_window_ns that open the breaker; 0 = 8 */
     uint64_t crash_window_ns; /* 0 = 1 s */
@@ -109,9 +119,14 @@ typedef struct errand_sandbox_config {
  *     in a row, or held each up for 10 s, is left out from then on: its jobs FAILED with JOB,
  *     the text says so; those of others only wait longer.
  *   Workers above workers_min, once started, stay until they are recycled.
+ *   The program: worker_path; if NULL, libexec/errand-worker in the folder of the file that holds
+ *     this code (the library, or the program that it was linked into) and in the four above it,
+ *     where it belongs to that folder's owner or root; then where it was to be installed.  Never
+ *     by PATH, argv[0] or the current folder.  errand.pc has errand_workerdir, the CMake package
+ *     ERRAND_WORKER_PATH, for hosts that are installed elsewhere.
  * Thread: [any].   Errors: ENOMEM · EINVAL (the policy: out_text says which field and why) ·
  *   EUNSUPPORTED (a required layer is not to be had here: out_text names it) · ESYSTEM (the
- *   worker program cannot be started: out_text says which file) · ENOTHREAD.
+ *   worker program cannot be started: out_text says which file, or where it was looked for) · ENOTHREAD.
  * out_text: of size bytes, may be NULL with size 0; written on errors alone. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_create(
     const errand_sandbox_config *config, errand_executor **out_executor, char *out_text,
@@ -130,10 +145,11 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_buffer(
 
 /* What a completion of a sandboxed job can tell beside its code.
  * FAILED: JOB (the job's own; errno with ENOMEM) · DEADLINE · CANCELLED · SPAWN (no worker could
- *   be started) · MEMORY (this process had none for its request or result).
+ *   be started) · MEMORY (this process had none for its request or result) · OUTPUT (of
+ *   errand_spec_call: the result would be larger than out_bytes; the worker goes on).
  * CRASHED: EXITED (job_code: status) · POLICY (system call's number and name) · CRASHED
- *   (signal, address) · CPU · OUTPUT · MEMORY · KILLED · PROTOCOL · WORKER_LOST (it ended, and
- *   somebody else took its status). */
+ *   (signal, address) · CPU · OUTPUT (a larger result or file was written) · MEMORY · KILLED ·
+ *   PROTOCOL · WORKER_LOST (it ended, and somebody else took its status). */
 typedef struct errand_sandbox_outcome {
     uint32_t struct_size;
     uint32_t layers;       /* achieved by the worker that ran it; 0 = none did */

@@ -122,6 +122,18 @@ bool errand__futex_has_many(void);
 int errand__futex_wait_many(const errand__futex_word *words, unsigned count,
                             uint64_t timeout_ns);
 
+/* ---- bell: a sleep that ends at a ring (bell.c) ---------------------------------------- */
+/* Bells are the process's, there are few, and two numbers may have the same one: who was rung looks
+ * whether it was for him.  Between listen and leave: read rings, look at what is waited for, await
+ * that no more were rung.  Who changes such a thing rings afterwards. */
+typedef struct errand__bell errand__bell;
+errand__bell *errand__bell_of(uint64_t number, uint64_t more);
+void errand__bell_listen(errand__bell *bell);
+void errand__bell_leave(errand__bell *bell);
+unsigned errand__bell_rings(const errand__bell *bell);
+void errand__bell_await(errand__bell *bell, unsigned rings); /* may return earlier */
+void errand__bell_ring(errand__bell *bell); /* next to nothing where nobody listens */
+
 /* ---- clock (clock.c) ------------------------------------------------------------------ */
 uint64_t errand__clock_now(void);    /* CLOCK_MONOTONIC, ns */
 uint64_t errand__clock_coarse(void); /* CLOCK_MONOTONIC_COARSE, ns, cheap, some ms old */

@@ -6,6 +6,7 @@
  *   "claim"         a worker is about to claim a dispatch
  *   "interrupt-open"  it claimed one, and is about to let the interrupt signal in
  *   "wait-fd"       a body is about to sleep in errand_wait_fd; its token was looked at
+ *   "ask-sleep"     a callback is about to sleep until it is answered
  *   "body-done"     the body returned; nothing is settled yet
  *   "settle"        the winner of the move to settled is about to put
  *   "put"           a node is about to be pushed

@@ -201,11 +201,21 @@ errand__return(errand__block *block, errand__record *record)
     drop_rest(block, record);
 }
 
+/* Who waits inside its body for somebody else (foreign/ask.c) looks at the token again. */
+static void
+ring_token(const errand__record *record)
+{
+    errand__bell_ring(errand__bell_of(record->slot, record->generation));
+}
+
 uint64_t
 errand__token_set(errand__record *record)
 {
-    return atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_CANCEL,
-                                    memory_order_acq_rel);
+    uint64_t before = atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_CANCEL,
+                                               memory_order_acq_rel);
+
+    ring_token(record);
+    return before;
 }
 
 void
@@ -218,6 +228,7 @@ errand__token_set_overdue(errand__record *record)
         flags = ERRAND__FLAG_CANCEL;
     atomic_fetch_or_explicit(&record->control, flags,
                              memory_order_acq_rel); /* Pairs: control-claim */
+    ring_token(record);
 }
 
 bool

@@ -144,6 +144,12 @@ errand_ffi_callback_address(const errand_ffi_callback *callback)
     return callback == NULL ? NULL : callback->trampoline->code;
 }
 
+errand_identity
+errand_ffi_callback_asker(const errand_ffi_callback *callback)
+{
+    return callback == NULL ? (errand_identity){.runtime = 0} : callback->asker;
+}
+
 errand__trampoline *
 errand__callback_trampoline(errand_ffi_callback *callback)
 {

@@ -16,6 +16,7 @@ struct errand_ffi_callback {
      * Order:   relaxed.   Pairs: none.
      * Why:     a thread only asks whether it is itself, and that it has written itself. */
     _Atomic uintptr_t owner;
+    errand_identity asker; /* the owner's: of the call that its handler is entered for */
     errand__lock lock;
     errand__link running; /* guarded by lock: of bodies that may call it */
     unsigned on_owner; /* guarded by lock: how many of them are on the owner's thread */

@@ -82,6 +82,10 @@ errand_ffi_describe(errand_ffi_library *library, const char *signature,
                     out_error);
 }
 
+/* What the parser takes for a name. */
+static const char symbol_letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                     "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.@";
+
 static bool
 check_given(const errand_ffi_signature *given, errand_ffi_error *out_error)
 {
@@ -100,10 +104,10 @@ check_given(const errand_ffi_signature *given, errand_ffi_error *out_error)
         return errand__ffi_refuse(out_error, 0,
                                   "fixed must be 1 .. count, it is %u of %u",
                                   (unsigned)given->fixed, (unsigned)given->count);
-    for (const char *at = given->symbol; *at != 0; at++)
-        if (strchr(" (){}[],\t\n", *at) != NULL)
-            return errand__ffi_refuse(out_error, 0, "'%.100s' is no name of a function",
-                                      given->symbol);
+    if (given->symbol[strspn(given->symbol, symbol_letters)] != 0 ||
+        (given->symbol[0] >= '0' && given->symbol[0] <= '9'))
+        return errand__ffi_refuse(out_error, 0, "'%.100s' is no name of a function",
+                                  given->symbol);
     return true;
 }
 
@@ -147,6 +151,54 @@ errand_ffi_describe_as(errand_ffi_library *library, const errand_ffi_signature *
                        ERRAND_EINVAL, "library, signature and out_function are needed");
     return answered(describe_written(library, signature, out_function, &error), __func__,
                     &error, out_error);
+}
+
+/* Columns are of the text that was given; what is joined to it is checked on its own. */
+static errand_status
+describe_joined(errand_ffi_library *library, const char *symbol, const char *text,
+                errand_ffi_function **out_function, errand_ffi_error *out_error)
+{
+    errand__signature *bare = NULL;
+    errand_ffi_signature whole;
+    errand_status status;
+
+    if (symbol[0] == 0 || strchr(text, '(') == NULL) {
+        errand__ffi_refuse_at(out_error, symbol[0] == 0 ? 0 : strlen(text) + 1, 0,
+                              symbol[0] == 0
+                                  ? "the function's name is empty"
+                                  : "'(' and the parameters belong here, as in "
+                                    "'u64 (u64, bytes, u32)'");
+        return ERRAND_EINVAL;
+    }
+    status = errand__signature_parse(text, &bare, out_error);
+    if (status != ERRAND_OK)
+        return status;
+    whole = bare->view;
+    if (whole.symbol != NULL) {
+        errand__ffi_refuse(out_error, 0,
+                           "the signature has a name of its own, '%.100s': leave it out",
+                           whole.symbol);
+        status = ERRAND_EINVAL;
+    } else {
+        whole.symbol = symbol;
+        status = describe_written(library, &whole, out_function, out_error);
+    }
+    errand__signature_destroy(bare);
+    return status;
+}
+
+errand_status
+errand_ffi_describe_named(errand_ffi_library *library, const char *symbol,
+                          const char *signature, errand_ffi_function **out_function,
+                          errand_ffi_error *out_error)
+{
+    errand_ffi_error error = {.column = 0};
+
+    ERRAND_REQUIRE_ARG(
+        library != NULL && symbol != NULL && signature != NULL && out_function != NULL,
+        ERRAND_EINVAL, "library, symbol, signature and out_function are needed");
+    return answered(describe_joined(library, symbol, signature, out_function, &error),
+                    __func__, &error, out_error);
 }
 
 void

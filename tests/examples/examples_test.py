@@ -9,9 +9,9 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
 import program_case
 
 
-def _host(case, name):
+def _host(case, name, *words):
     case.program = os.path.join(os.path.abspath(sys.argv[2]), name)
-    done = case.run()
+    done = case.run(*words)
     assert done.code == 0 and done.err == "", done
     return done.out
 
@@ -44,6 +44,25 @@ def the_own_executor_runs_the_newest_first_and_survives_a_panic(case):
     assert re.findall(r"job (\d) runs", out) == ["4", "3", "2", "1"], out
     assert out.count("completion: completed\n") == 3, out
     assert "completion: panicked: " in out and "only job 2" in out, out
+
+
+def foreign_functions_are_called_and_call_back(case):
+    assert _host(case, "foreign") == "snprintf: 9, '7 is 7.00'\nqsort: 900 5 -1\n"
+
+
+def whatever_contained_code_does_is_told_and_the_host_goes_on(case):
+    plugin = os.path.join(os.path.abspath(sys.argv[2]), "plugin.so")
+    ends = [("labs", "7"), ("strlen", "CRASHED"), ("exit", "EXITED"), ("getpgid", "POLICY"),
+            ("sleep", "DEADLINE"), ("labs", "8")]
+    for words, more in ((), []), ((plugin,), [("reverse", "'desserts'"), ("overrun", "CRASHED")]):
+        lines = _host(case, "contained", *words).splitlines()
+        assert [tuple(line.split(": ")[:2]) for line in lines] == ends + more, lines
+
+
+def the_hosts_are_small(case):
+    for name, most in ("foreign", 110), ("contained", 110), ("plugin", 80):
+        with open(os.path.join(ROOT, "examples", name + ".c")) as file:
+            assert len(file.readlines()) < most, name
 
 
 def timeouts_end_what_takes_too_long(case):

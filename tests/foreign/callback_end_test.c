@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: where nobody may or can hear, a callback gives its default, enters nothing and ends.
- * Method: calls stand in a callback while something ends; what would be a race is told by snapshots of
- * the runtime. */
+ * Method: something ends, then foreign code calls. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -74,72 +73,6 @@ after_the_runtimes_end_a_callback_gives_the_default(void **state)
     assert_int_equal(self.count, 1);
     hearing_end(&callback);
     dlclose(handle);
-}
-
-static void
-await_running(ffi_rig *rig, uint64_t running)
-{
-    errand_snapshot snapshot;
-
-    do
-        assert_int_equal(errand_runtime_snapshot(rig->runtime, &snapshot), ERRAND_OK);
-    while (snapshot.running != running);
-}
-
-static void
-a_cancelled_call_goes_on_with_the_default(void **state)
-{
-    ffi_rig *rig = *state;
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    const errand_ffi_value arguments[] = {V(callback_value)(callback), V(i)(1)};
-    const char *symbols[] = {"i32 call_with(fn(i32(i32, string)), i32)",
-                             "i32 call_from_thread(fn(i32(i32, string)), i32)"};
-    errand_identity identity;
-
-    for (int i = 0; i < 2; i++) {
-        rig_start(rig, rig_function(rig, symbols[i]), arguments, 2, &identity);
-        assert_int_equal(errand_park(rig->runtime, UINT64_MAX), ERRAND_OK); /* it asks */
-        assert_int_equal(
-            errand_cancel(rig->runtime, &identity, ERRAND_REASON_EXPLICIT, NULL),
-            ERRAND_OK);
-        await_running(rig, 0);
-        rig_await(rig);
-        assert_int_equal(rig->outcome, ERRAND_COMPLETED);
-        assert_true(((errand_ffi_result *)rig->payload.data)->value.as.i == -77);
-        assert_int_equal(self.count, 0);
-    }
-    hearing_end(&callback);
-}
-
-static void
-shuts_down(ffi_rig *rig)
-{
-    heard self;
-    errand_ffi_callback *callback = hearing(&self, rig, 0);
-    const errand_ffi_value arguments[] = {V(callback_value)(callback), V(i)(1)};
-
-    rig_start(rig, rig_function(rig, "i32 call_with(fn(i32(i32, string)), i32)"),
-              arguments, 2, NULL);
-    assert_int_equal(errand_park(rig->runtime, UINT64_MAX), ERRAND_OK);
-    rig_shutdown(rig); /* does not wait for its deadline of 30 s */
-    assert_true(self.count <= 1);
-    hearing_end(&callback);
-}
-
-static void
-a_shutdown_frees_those_who_wait(void **state)
-{
-    static int (*const setups[])(void **) = {rig_setup_threads, rig_setup_inline,
-                                             rig_setup_paced};
-    void *rig;
-
-    (void)state;
-    for (int i = 0; i < 3; i++) {
-        setups[i](&rig);
-        shuts_down(rig);
-        rig_teardown(&rig);
-    }
 }
 
 typedef struct adopter {
@@ -526,8 +459,6 @@ main(void)
         CASE(a_callback_of_a_pending_call_is_not_destroyed),
         THREADS(after_its_end_a_callback_gives_the_default_and_enters_nothing),
         CASE(after_the_runtimes_end_a_callback_gives_the_default),
-        THREADS(a_cancelled_call_goes_on_with_the_default),
-        cmocka_unit_test(a_shutdown_frees_those_who_wait),
         cmocka_unit_test(who_adopts_a_runtime_is_the_one_who_hears),
         CASE(callbacks_that_do_not_fit_are_refused),
         THREADS(an_answer_that_does_not_fit_is_the_default),

@@ -300,6 +300,29 @@ seeded_orders_hear_callbacks_at_their_dues(void **state)
     assert_memory_equal(here.heard_ns, first.heard_ns, sizeof first.heard_ns);
 }
 
+/* C-K5: whichever of them is due first, the thread that it waits for is heard. */
+static void
+calls_that_share_a_callback_hear_each_others_threads(void **state)
+{
+    ffi_rig *rig = *state;
+    heard self;
+    errand_ffi_callback *callback = hearing(&self, rig, 0);
+    const errand_ffi_value arguments[] = {V(callback_value)(callback), V(i)(1)};
+    errand_ffi_function *call =
+        rig_function(rig, "i32 call_from_thread(fn(i32(i32, string)), i32)");
+
+    for (int round = 1; round <= 40; round++) {
+        for (int i = 0; i < 4; i++)
+            rig_start(rig, call, arguments, 2, NULL);
+        while (rig->completions < 4) {
+            errand_payload_drop(&rig->payload);
+            rig_drain(rig);
+        }
+        assert_int_equal(self.count, 4 * round);
+    }
+    hearing_end(&callback);
+}
+
 int
 main(void)
 {
@@ -311,6 +334,9 @@ main(void)
         cmocka_unit_test(a_thread_of_the_callees_own_is_refused_where_that_is_asked_for),
         cmocka_unit_test(
             a_thread_of_the_callees_own_is_refused_while_the_owner_runs_the_body),
+        cmocka_unit_test_setup_teardown(
+            calls_that_share_a_callback_hear_each_others_threads, rig_setup_paced,
+            rig_teardown),
         cmocka_unit_test(seeded_orders_hear_callbacks_at_their_dues),
     };
 

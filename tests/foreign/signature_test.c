@@ -130,6 +130,59 @@ describing_tells_misuse_where_the_text_is_wrong(void **state)
     assert_null(function);
 }
 
+/* The name stands apart: columns are those of the text that was given. */
+static void
+a_name_and_a_signature_describe_the_same_as_one_text(void **state)
+{
+    ffi_rig *rig = *state;
+    static const char *const good[][3] = {
+        {"labs", "i64 (i64)", "i64 labs(i64)"},
+        {"ldiv", "{i64, {i64}}(i64, i64)", "{i64, {i64}} ldiv(i64, i64)"},
+        {"f@V_1.2", " unix64 void ( ) ", "unix64 void f@V_1.2()"},
+        {"g", "i32(out bytes, ..., i32)", "i32 g(out bytes, ..., i32)"},
+        {"h", "void (fn(i32(pointer)))", "void h(fn(i32(pointer)))"},
+    };
+    static const struct {
+        const char *symbol, *text;
+        uint32_t column;
+        const char *part;
+    } bad[] = {
+        {"f", "i32 (i33)", 6, "'i33' is no type"},
+        {"f", "i32", 4, "'(' and the parameters"},
+        {"f", "i32 g(i32)", 0, "a name of its own, 'g'"},
+        {"f", "i32 f(i32)", 0, "leave it out"},
+        {"", "i32 (i32)", 0, "the function's name is empty"},
+        {"f(", "i32 (i32)", 0, "'f(' is no name"},
+        {"f-g", "i32 (i32)", 0, "'f-g' is no name"},
+        {"2f", "i32 (i32)", 0, "'2f' is no name"},
+    };
+    errand_ffi_function *function = NULL;
+    errand_ffi_error error = {.column = 0};
+
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        if (errand_ffi_describe_named(rig->library, good[i][0], good[i][1], &function,
+                                      &error) != ERRAND_OK)
+            fail_msg("%s: %u: %s", good[i][1], error.column, error.text);
+        assert_string_equal(errand_ffi_function_text(function), good[i][2]);
+        assert_string_equal(errand_ffi_function_signature(function)->symbol, good[i][0]);
+        errand_ffi_function_abandon(&function);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(errand_ffi_describe_named(rig->library, bad[i].symbol,
+                                                   bad[i].text, &function, &error),
+                         ERRAND_EINVAL);
+        if (error.column != bad[i].column || strstr(error.text, bad[i].part) == NULL)
+            fail_msg("%s: column %u: %s", bad[i].text, error.column, error.text);
+    }
+    assert_int_equal(
+        errand_ffi_describe_named(rig->library, NULL, "i32 ()", &function, NULL),
+        ERRAND_EINVAL);
+    assert_int_equal(
+        errand_ffi_describe_named(rig->library, "f", "win64 {i32} ()", &function, &error),
+        ERRAND_EUNSUPPORTED);
+    assert_null(function);
+}
+
 static void
 structures_describe_the_same_as_texts(void **state)
 {
@@ -246,6 +299,9 @@ main(void)
         cmocka_unit_test(errors_name_the_column_the_parameter_and_the_mend),
         cmocka_unit_test_setup_teardown(describing_tells_misuse_where_the_text_is_wrong,
                                         rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_name_and_a_signature_describe_the_same_as_one_text, rig_setup,
+            rig_teardown),
         cmocka_unit_test_setup_teardown(structures_describe_the_same_as_texts, rig_setup,
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(structures_that_cannot_be_are_refused, rig_setup,

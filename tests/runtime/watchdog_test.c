@@ -38,7 +38,7 @@ a_job_that_does_not_end_ends_the_run(void **state)
         world_job job = {.inside = stand};
         actor self = {.step = step_await, .arg = &job, .number = 3600000 * MS};
         errand_turn turn;
-        char text[300];
+        char text[400];
         uint64_t time;
 
         gate_init(&gate, "endless");
@@ -50,6 +50,8 @@ a_job_that_does_not_end_ends_the_run(void **state)
         errand_stall_text(in->runtime, text, sizeof text);
         assert_non_null(strstr(text, "operation 1 'world job' of kind 1"));
         assert_non_null(strstr(text, " s of real time"));
+        assert_non_null(strstr(text, "its own deadline is virtual here: give what it"));
+        assert_non_null(strstr(text, "raise watchdog_ns"));
         assert_int_equal(self.visits, 1);
         assert_int_equal(errand_run(in->runtime, &self.id, NEVER), ERRAND_EEXTERNAL);
         assert_int_equal(errand_drive(in->runtime, NULL, &turn), ERRAND_EEXTERNAL);

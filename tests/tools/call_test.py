@@ -3,6 +3,7 @@
 thread; whatever the function does is said, and the program goes on."""
 import json
 import os
+import shutil
 import subprocess
 import program_case
 
@@ -47,6 +48,21 @@ def the_worker_is_found_however_the_program_was(case):
     assert not os.path.exists(case.path("ran"))
 
 
+def a_program_without_its_worker_says_where_it_looked(case):
+    alone = case.path("bin", "errand")
+    os.makedirs(case.path("bin"))
+    shutil.copy(case.program, alone)
+    done = subprocess.run([alone, "call", "-", "labs", "i64 (i64)", "-7"], text=True,
+                          capture_output=True, cwd=case.folder, env=case.environment)
+    if done.returncode == 0:
+        raise program_case.Skip("a worker is installed where this build's would be")
+    assert done.returncode == 6, done
+    assert "errand-worker was not found: looked for libexec/errand-worker in %s/ and the four" \
+        % os.path.realpath(case.path("bin")) in done.stderr, done
+    assert "/libexec/errand-worker; install it, or name it by worker_path" in done.stderr, done
+    assert "--worker FILE" in done.stderr, done
+
+
 def a_library_may_be_given_by_a_relative_path(case):
     case.write("there/none.so", "no library")
     for tier in ("process", "thread"):
@@ -58,8 +74,57 @@ def arguments_beyond_the_limit_are_told_and_can_be_let_in(case):
     case.write("large", b"x" * 2000000)
     words = ("-", "memchr", "pointer (bytes, i32, u64)", "@large", "121", "2000000")
     done = _call(case, *words, code=2)
-    assert "larger than in_bytes" in done.err, done
+    assert "argument 1: large has more than 1048576 bytes" in done.err, done
+    assert "--input" in done.err, done
     assert _call(case, "--input", "3M", *words).out == "null\n"
+    done = _call(case, "--input", "1M", *words[:3], "@" + case.write("fits", b"x" * (1 << 20)),
+                 "121", "1", code=2)
+    assert "larger than in_bytes" in done.err, done  # with what stands around it
+
+
+def a_file_without_an_end_is_read_up_to_the_limit(case):
+    words = ("-", "memchr", "pointer (bytes, i32, u64)", "@/dev/zero", "1", "1")
+    done = _call(case, *words, code=2)
+    assert "/dev/zero has more than 1048576 bytes" in done.err, done
+    done = _call(case, "--input", "5000", *words, code=2)
+    assert "/dev/zero has more than 5000 bytes" in done.err, done
+    with open(case.path("hole"), "wb") as file:
+        file.truncate((256 << 20) + 1)
+    done = _call(case, "--isolation", "thread", *words[:3], "@hole", "1", "1", code=2)
+    assert "hole has more than 268435456 bytes; a program" in done.err, done
+
+
+def a_file_that_cannot_be_read_is_named(case):
+    for name, why in (("gone", "No such file"), (".", "Is a directory")):
+        done = _call(case, "-", "memchr", "pointer (bytes, i32, u64)", "@" + name, "1", "1", code=2)
+        assert "argument 1: %s cannot be read: %s" % (name, why) in done.err, done
+
+
+def a_result_beyond_the_limit_is_told_as_output(case):
+    words = ("-", "memset", "pointer (out bytes, i32, u64)", "9000", "7", "9000")
+    done = _call(case, "--output", "8K", *words, code=1)
+    assert "call: OUTPUT: its result is larger than out_bytes of the policy, 8192" in done.err, done
+    assert "--output" in done.err and done.out == "", done
+    assert "argument 1:" in _call(case, "--output", "16K", *words).out
+
+
+def null_is_a_null_pointer_and_can_be_said_as_a_text(case):
+    for tier in ("process", "thread"):
+        def out(*words, tier=tier):
+            return _call(case, "--isolation", tier, "-", *words).out
+        assert out("setlocale", "string (i32, string)", "0", "null") == '"C"\n'
+        assert out("strlen", "u64 (string)", "t:null") == "4\n"
+        assert out("strlen", "u64 (string)", "t:t:x") == "3\n"
+        assert out("strlen", "u64 (string)", "t:") == "0\n"
+        assert out("strlen", "u64 (string)", "nulls") == "5\n"
+        assert out("strnlen", "u64 (bytes, u64)", "null", "0") == "0\n"
+        assert out("strnlen", "u64 (bytes, u64)", "t:null", "4") == "4\n"
+        assert out("strnlen", "u64 (bytes, u64)", "t:@none", "5") == "5\n"
+        assert out("strnlen", "u64 (bytes, u64)", "t:x:zz", "4") == "4\n"
+        assert out("memset", "pointer (inout bytes, i32, u64)", "null", "1", "0") == \
+            "null\nargument 1: null\n"
+    done = _call(case, "-", "labs", "i64 (i64)", "null", code=2)
+    assert "a whole number" in done.err, done
 
 
 def errno_is_printed_where_it_was_set(case):
@@ -112,7 +177,11 @@ def a_wrong_line_is_refused_with_the_mend(case):
                         (("--isolation", "box", "-", "labs", "i64 (i64)", "1"), "thread or process"),
                         (("--isolation", "thread", "--memory", "1M", "-", "f", "void ()"),
                          "--isolation process"),
-                        (("--promise", "all", "-", "f", "void ()"), "rpath"),
+                        (("--promise", "rpath,all", "-", "f", "void ()"),
+                         "--promise: 'all' is no promise; there are pure, rpath"),
+                        (("-", "labs", "i64", "1"), "'(' and the parameters"),
+                        (("-", "labs", "i64 labs(i64)", "1"), "leave it out"),
+                        (("--memory", "1099511627776G", "-", "f", "void ()"), "at most 1024G"),
                         (("--memory", "many", "-", "f", "void ()"), "number of bytes")):
         done = _call(case, *words, code=2)
         assert said in done.err and done.out == "", (words, done)
@@ -121,7 +190,7 @@ def a_wrong_line_is_refused_with_the_mend(case):
 def the_column_of_a_bad_signature_is_shown(case):
     done = _call(case, "-", "labs", "i64 (i65)", "1", code=2)
     lines = done.err.splitlines()
-    assert lines[1].strip() == "i64 labs(i65)", done
+    assert lines[1].strip() == "i64 (i65)", done
     assert lines[2].index("^") == lines[1].index("i65"), done
 
 

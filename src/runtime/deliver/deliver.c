@@ -370,9 +370,12 @@ errand__deliver(errand_runtime *runtime, errand__record *record, errand_completi
     runtime->hand_live = true;
     if (__builtin_expect(errand__audit_listens(&runtime->scheduler.audit), 0))
         errand__completion_audit(runtime, record); /* as it came: no decoder saw it yet */
-    if (errand__seeded(runtime))
+    if (errand__seeded(runtime)) {
+        if (runtime->hand_completion.code == ERRAND_CODE_DEADLINE)
+            errand__due_limited(runtime, record);
         errand__told(runtime, record, runtime->hand_completion.outcome,
                      runtime->hand_completion.code);
+    }
     route(runtime, record);
     if (fn != NULL) {
         errand__lock_none_held();

@@ -63,6 +63,8 @@ void errand__paced_release(errand_runtime *runtime);
 bool errand__due_sleep(errand_runtime *runtime, errand__record *record, uint64_t *since);
 /* Did its completion come because nobody was there to run it?  Then the run has ended. */
 bool errand__due_lost(errand_runtime *runtime, const errand__record *record);
+/* It says DEADLINE: if its executor's own limit did that, the run is not the seed's alone. */
+void errand__due_limited(errand_runtime *runtime, const errand__record *record);
 /* The run ends: no thread could be made for this operation. */
 void errand__external_thread(errand_runtime *runtime, const char *name, uint32_t kind);
 

@@ -22,7 +22,9 @@ say_late(errand_runtime *runtime, const errand__record *record, uint64_t ns)
     errand__text_format(
         runtime->external_text, sizeof runtime->external_text,
         "operation %llu '%s' of kind %u, due at %llu ns of virtual time, "
-        "has not ended after %llu.%03llu s of real time",
+        "has not ended after %llu.%03llu s of real time; its own deadline is "
+        "virtual here: give what it does a real limit (a sandbox's deadline_ns, a "
+        "time-out), or raise watchdog_ns",
         (unsigned long long)record->operation, errand__record_name(record), record->kind,
         (unsigned long long)record->extra->due, (unsigned long long)(ns / 1000000000),
         (unsigned long long)(ns / 1000000 % 1000));
@@ -83,6 +85,22 @@ errand__due_lost(errand_runtime *runtime, const errand__record *record)
         "and could not be replaced",
         (unsigned long long)record->operation, errand__record_name(record), record->kind);
     return true;
+}
+
+void
+errand__due_limited(errand_runtime *runtime, const errand__record *record)
+{
+    const errand__extra *extra = record->extra;
+
+    if (runtime->closing || runtime->foreign_input || extra == NULL ||
+        extra->fixed_code == ERRAND_CODE_DEADLINE ||
+        (record->owner_flags & ERRAND__OWN_HANDED) == 0)
+        return;
+    runtime->foreign_input = true;
+    errand__text_format(runtime->foreign_text, sizeof runtime->foreign_text,
+                        "a real limit ended operation %llu '%.40s'",
+                        (unsigned long long)record->operation,
+                        errand__record_name(record));
 }
 
 void

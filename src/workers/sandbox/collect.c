@@ -2,7 +2,7 @@
 /* Design notes: looking at an answer.
  *
  * - The answer is one word, loaded once.  Its sequence must be that of the last command (the one
- *   before means "not yet"), its status one of four, its length at most what the file holds.  Then
+ *   before means "not yet"), its status one of five, its length at most what the file holds.  Then
  *   the bytes are copied, once, into memory that the worker does not see, and only that copy is
  *   read.  Anything else breaks the protocol: the worker is ended and the operation says so.
  * - Pieces are gathered up to out_bytes and seen by nobody before the last one is there.
@@ -58,7 +58,7 @@ gather(errand__sandbox_slot *slot, uint32_t length)
     return true;
 }
 
-/* ---- the four answers --------------------------------------------------------------------------- */
+/* ---- the five answers --------------------------------------------------------------------------- */
 
 /* In memory, because a panic in read_response comes back here. */
 typedef struct reading {
@@ -117,11 +117,20 @@ take_piece(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
     return LOOK_WENT_ON;
 }
 
+/* The job in hand, which its worker outlives; errand_job_fail has said why. */
+static look
+give_back(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, errand_code code,
+          int32_t job_code)
+{
+    errand__hands_back(&slot->job, ERRAND_FAILED, code, job_code);
+    errand__hands_ring(hand->hands, slot->lease->block);
+    return LOOK_ENDED;
+}
+
 static look
 take_error(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_t length)
 {
     errand__wire_error error = {.code = 0};
-    errand__hands *hands = hand->hands;
 
     if (length > sizeof error || length < offsetof(errand__wire_error, text))
         return breach(slot, hand);
@@ -133,11 +142,23 @@ take_error(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
     if (error.code == 0)
         return breach(slot, hand);
     errand__outcome_begin(slot);
-    errand__hands_at(hands, &slot->job, errand__hand_cell(hand, slot->lease));
+    errand__hands_at(hand->hands, &slot->job, errand__hand_cell(hand, slot->lease));
     errand_job_fail(&slot->job, error.error, 0, NULL, "%s", error.text);
-    errand__hands_back(&slot->job, ERRAND_FAILED, ERRAND_CODE_JOB, error.code);
-    errand__hands_ring(hands, slot->lease->block);
-    return LOOK_ENDED;
+    return give_back(slot, hand, ERRAND_CODE_JOB, error.code);
+}
+
+static look
+take_large(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_t length)
+{
+    if (length != 0)
+        return breach(slot, hand);
+    slot->used = 0;
+    errand__outcome_begin(slot);
+    errand__hands_at(hand->hands, &slot->job, errand__hand_cell(hand, slot->lease));
+    errand_job_fail(&slot->job, 0, 0, NULL,
+                    "its result is larger than out_bytes of the policy, %llu",
+                    (unsigned long long)slot->pool->policy.values.out_bytes);
+    return give_back(slot, hand, ERRAND_CODE_OUTPUT, 0);
 }
 
 static look
@@ -206,6 +227,8 @@ look_at(errand__sandbox_slot *slot, const errand__sandbox_hand *hand)
         return take_error(slot, hand, length);
     case ERRAND__WIRE_CALLBACK:
         return take_question(slot, hand, length);
+    case ERRAND__WIRE_LARGE:
+        return take_large(slot, hand, length);
     default:
         return breach(slot, hand);
     }

@@ -49,16 +49,21 @@ own_file(char *out, size_t size)
     return found;
 }
 
-void
-errand__worker_find(char *out, size_t size)
+bool
+errand__worker_find(char *out, size_t size, char *out_where, size_t where_size)
 {
     struct stat own, found;
 
+    errand__text_format(out_where, where_size, "looked for %s", ERRAND_WORKER_PATH);
     if (own_file(out, size))
         strrchr(out, '/')[1] = '\0'; /* what the kernel adds to a name goes too */
     else
         out[0] = '\0';
     if (out[0] != '\0' && stat(out, &own) == 0) {
+        errand__text_format(out_where, where_size,
+                            "looked for libexec/errand-worker in %s and the four folders "
+                            "above it, then for %s",
+                            out, ERRAND_WORKER_PATH);
         for (int up = 0; up < 5; up++) {
             size_t length = strlen(out);
 
@@ -67,9 +72,10 @@ errand__worker_find(char *out, size_t size)
             errand__text_format(out + length, size - length, "libexec/errand-worker");
             if (access(out, X_OK) == 0 && stat(out, &found) == 0 &&
                 (found.st_uid == own.st_uid || found.st_uid == 0))
-                return;
+                return true;
             errand__text_format(out + length, size - length, "../");
         }
     }
     errand__text_format(out, size, "%s", ERRAND_WORKER_PATH);
+    return access(out, X_OK) == 0;
 }

@@ -479,8 +479,10 @@ errand_sandbox_create(const errand_sandbox_config *config, errand_executor **out
 {
     static const errand_sandbox_config defaults = {.struct_size = sizeof defaults};
     errand__launcher launcher;
-    char path[PATH_MAX];
+    char path[PATH_MAX], where[384];
     char none[1];
+    bool found = true;
+    errand_status status;
 
     ERRAND_REQUIRE_ARG(out_executor != NULL && (out_text != NULL || size == 0),
                        ERRAND_EINVAL, "out_executor, and room for a text, are needed");
@@ -495,8 +497,14 @@ errand_sandbox_create(const errand_sandbox_config *config, errand_executor **out
     if (config->worker_path != NULL)
         errand__text_format(path, sizeof path, "%s", config->worker_path);
     else
-        errand__worker_find(path, sizeof path);
+        found = errand__worker_find(path, sizeof path, where, sizeof where);
     if (!errand__launcher_make(path, &launcher))
         return ERRAND_ENOMEM;
-    return errand__sandbox_make(config, &launcher, out_executor, out_text, size);
+    status = errand__sandbox_make(config, &launcher, out_executor, out_text, size);
+    if (status == ERRAND_ESYSTEM && !found)
+        errand__text_format(out_text, size,
+                            "the program errand-worker was not found: %s; install it, or "
+                            "name it by worker_path",
+                            where);
+    return status;
 }

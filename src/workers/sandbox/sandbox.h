@@ -57,8 +57,9 @@ typedef struct errand__launcher {
 } errand__launcher;
 /* The real one: path is copied.  False: no memory. */
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
-/* Where errand-worker is, if nobody says: beside this code, or where it was to be installed. */
-void errand__worker_find(char *out, size_t size);
+/* Where errand-worker is, if nobody says: beside this code, or where it was to be installed.  False: it
+ * is not there; out_where says where it was looked for. */
+bool errand__worker_find(char *out, size_t size, char *out_where, size_t where_size);
 
 /* ---- region.c: bytes that all workers of a pool can read ---------------------------------- */
 typedef struct errand__region errand__region; /* counted: the pool, and each buffer */

@@ -143,7 +143,8 @@ enum {                        /* status, in answer */
        ERRAND__WIRE_CALLBACK =
            3, /* length bytes ask for a call of the host's; waits for RETURN */
        ERRAND__WIRE_ERROR =
-           4 /* length bytes are an errand__wire_error: the job's own error */
+           4, /* length bytes are an errand__wire_error: the job's own error */
+       ERRAND__WIRE_LARGE = 5 /* the response would be larger than out_max; length 0 */
 };
 typedef struct errand__wire_error {
     int32_t code;  /* never 0 */

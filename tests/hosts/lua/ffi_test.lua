@@ -64,12 +64,25 @@ end)
 
 both("wrong_arguments_name_the_argument_and_the_mend", function(c)
     local abs = c:fn("abs", "i32 (i32)")
-    contains(check.raises_code("inval", abs), "1 arguments are wanted")
-    contains(check.raises_code("inval", abs, "x"), "an integer is wanted")
-    contains(check.raises_code("inval", abs, 1 << 40), "argument 1")
-    contains(check.raises_code("inval", abs, 1.5), "an integer is wanted")
-    contains(check.raises_code("inval", c.fn, c, "abs", "i32 (i33)"), "i33")
-    contains(check.raises(c.fn, c, "abs", "i32"), "no parameters")
+    -- As of every verb: the kind and the range are strings, what a text says is a code.
+    for part, value in pairs { ["1 arguments are wanted"] = table.pack(),
+                               ["argument 1: an integer is wanted, not string"] = { "x" },
+                               ["argument 1"] = { 1 << 40 },
+                               ["an integer is wanted, not number"] = { 1.5 } } do
+        local problem = check.raises(abs, table.unpack(value))
+        equal(type(problem), "string")
+        contains(problem, "abs: ")
+        contains(problem, part)
+    end
+    local sort = c:fn("qsort", "void (inout bytes, u64, u64, fn(i32(pointer, pointer)))")
+    contains(check.raises(sort, "ba", 2, 1, 7), "argument 4: a function or nil is wanted")
+    contains(check.raises(c:fn("ldiv", "{i64, i64} ({i64, i64})"), { 1 }),
+             "2 values are wanted, the table has 1")
+    local place = check.raises_code("inval", c.fn, c, "abs", "i32 (i33)")
+    contains(place, "i32 (i33): column 6: 'i33' is no type")
+    contains(check.raises_code("inval", c.fn, c, "abs", "i32"), "column 4: '(' and the parameters")
+    contains(check.raises_code("inval", c.fn, c, "abs", "i32 abs(i32)"), "leave it out")
+    contains(check.raises_code("inval", c.fn, c, "i32 (i32)"), "the function's name")
 end)
 
 both("what_is_missing_has_a_code", function(c, tier)
@@ -101,6 +114,22 @@ process("an_endless_call_ends_at_its_deadline", function(c)
     check.raises_code("deadline", c:fn("sleep", "u32 (u32)"), 60)
     equal(c:fn("abs", "i32 (i32)")(-1), 1)
 end, { isolation = "process", deadline = 0.1 })
+
+check.test("an_endless_call_ends_in_each_order", function()
+    for _, options in ipairs { {}, { order = "inline", seed = 3 }, { order = "paced", seed = 3 } } do
+        errand.run(function()
+            local c = errand.ffi.open(nil, { isolation = "process", deadline = options.order and 0.1,
+                                             limit = 0.2 })
+            check.raises_code("deadline", c:fn("sleep", "u32 (u32)"), 60)
+            equal(c:fn("abs", "i32 (i32)")(-1), 1)
+        end, options)
+        if options.order then -- in a thread the run ends, and says what would have helped
+            contains(check.raises_code("external", errand.run, function()
+                errand.ffi.open(nil, { deadline = 0.1 }):fn("sleep", "u32 (u32)")(1)
+            end, { order = options.order, seed = 3, watchdog = 0.2 }), "give what it does a real limit")
+        end
+    end
+end)
 
 process("a_cancel_ends_the_call_and_its_process", function(c)
     local nap = c:fn("sleep", "u32 (u32)")
@@ -171,11 +200,77 @@ check.test("a_callback_sorts_for_the_c_library", function()
     end
 end)
 
+local function sorting(tier)
+    local c = errand.ffi.open(nil, {
+        isolation = tier, promise = tier == "process" and "callback" or nil })
+    local sort = c:fn("qsort", "void (inout bytes, u64, u64, fn(i32 (pointer, pointer)))")
+    return function(compare) return sort("dcba", 4, 1, compare) end
+end
+
+local orders = { {}, { order = "inline", seed = 3 }, { order = "paced", seed = 3 } }
+
+local function in_each(name, body)
+    for _, tier in ipairs(tiers) do
+        for _, options in ipairs(orders) do
+            check.test(("%s_%s_%s"):format(name, tier, options.order or "arrival"),
+                       function() errand.run(function() body(sorting(tier)) end, options) end)
+        end
+    end
+end
+
+in_each("what_a_callback_raises_is_raised_by_its_call", function(sort)
+    local mine, entered = {}, 0
+    local function raise()
+        entered = entered + 1
+        error(mine)
+    end
+    equal(check.raises(sort, raise), mine)
+    equal(entered, 1) -- the rest of the comparisons had the default
+    equal(check.raises(sort, function() error() end), nil)
+    contains(check.raises(sort, function() error("no order") end), "no order")
+    equal(check.raises(sort, raise), mine)
+    equal(entered, 2)
+    equal(#sort(function() return 0 end), 4)
+    -- Of two calls that are given the same function, the one whose comparison it was.
+    local raised = 0
+    local once = function()
+        if not mine.raised then
+            mine.raised = true
+            error(mine)
+        end
+        return 0
+    end
+    local function try()
+        local ok, problem = pcall(sort, once)
+        if not ok then
+            equal(problem, mine)
+            raised = raised + 1
+        end
+    end
+    local a, b = errand.spawn(try), errand.spawn(try)
+    errand.gather(a, b)
+    equal(raised, 1)
+end)
+
+in_each("what_a_callback_may_not_answer_is_raised_by_its_call", function(sort)
+    contains(check.raises(sort, function() return "more" end),
+             "callback: an integer is wanted as its result, not string")
+    contains(check.raises(sort, function() end), "not nil")
+    contains(check.raises(sort, function() return 1 << 31 end),
+             "its result must be from -2147483648 to 2147483647, not 2147483648")
+    equal(#sort(function() return -(1 << 31) end), 4)
+    contains(check.raises(sort, function() errand.sleep(0) end),
+             "a function that foreign code calls")
+end)
+
 check.test("options_that_mean_nothing_are_refused", function()
     contains(check.raises(errand.ffi.open, "x", { promises = "pure" }), "promises")
     contains(check.raises(errand.ffi.open, "x", { memory = 1 }), "isolation = 'process'")
     contains(check.raises(errand.ffi.open, "x", { isolation = "box" }), "'thread' or 'process'")
-    contains(check.raises(errand.ffi.open, "x", { isolation = "process", promise = "all" }), "'all'")
+    contains(check.raises(errand.ffi.open, "x", { isolation = "process", promise = "rpath all" }),
+             "promise: 'all' is no promise; there are pure, rpath")
+    contains(check.raises(errand.ffi.open, "x", { isolation = "process", want = "pid_ns" }),
+             "want: 'pid_ns' is no layer; there are no_new_privs")
     contains(check.raises(errand.ffi.open, ""), "empty")
 end)
 

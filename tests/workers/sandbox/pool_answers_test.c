@@ -108,8 +108,9 @@ answers_outside_the_protocol_end_the_worker(void **state) /* S2, S5, 39-43, 46, 
     check_breach(self, SIM_EMPTY_PIECES, 0);
     check_breach(self, SIM_BIG_ERROR, 0);
     check_breach(self, SIM_FAIL, 0);
+    check_breach(self, SIM_LARGE, 1);
     snapshot = rig_snapshot(self);
-    assert_int_equal(snapshot.protocol_breaches, 11);
+    assert_int_equal(snapshot.protocol_breaches, 12);
 }
 
 static void
@@ -190,6 +191,25 @@ more_pieces_than_out_bytes_are_no_result(void **state) /* S4 */
     assert_int_equal(news->code, ERRAND_CODE_OUTPUT);
     assert_int_equal(news->size, 0);
     check_serves(self);
+}
+
+/* A worker that keeps to out_bytes is no crashed one. */
+static void
+a_result_that_would_be_too_large_is_told_and_its_worker_goes_on(void **state) /* S4 */
+{
+    rig *self = *state;
+    const rig_news *news;
+
+    self->policy.out_bytes = 100000;
+    rig_begin(self);
+    news = rig_run(self, SIM_LARGE, 0);
+    assert_int_equal(news->outcome, ERRAND_FAILED);
+    assert_int_equal(news->code, ERRAND_CODE_OUTPUT);
+    assert_non_null(strstr(news->message, "out_bytes of the policy, 100000"));
+    assert_int_equal(news->size, 0);
+    check_serves(self);
+    assert_int_equal(rig_snapshot(self).started, 1);
+    assert_int_equal(rig_snapshot(self).crashed, 0);
 }
 
 static void
@@ -310,6 +330,7 @@ main(void)
         WITH_RIG(a_second_answer_is_nobodys),
         WITH_RIG(an_answer_before_its_question_gives_no_result),
         WITH_RIG(more_pieces_than_out_bytes_are_no_result),
+        WITH_RIG(a_result_that_would_be_too_large_is_told_and_its_worker_goes_on),
         WITH_RIG(a_job_that_dies_between_pieces_gives_no_bytes),
         WITH_RIG(an_answer_without_a_wake_is_found_within_a_bound),
         WITH_RIG(a_crash_after_the_answer_changes_no_result),

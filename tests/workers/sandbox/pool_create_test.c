@@ -55,6 +55,42 @@ what_is_missing_or_wrong_is_named(void **state)
 }
 
 static void
+promises_and_layers_are_read_from_words(void **state)
+{
+    rig *self = *state;
+    char *text = self->text;
+    size_t size = sizeof self->text;
+    uint32_t bits = 77;
+
+    assert_int_equal(errand_promises_parse("", &bits, text, size), ERRAND_OK);
+    assert_int_equal(bits, ERRAND_PROMISE_PURE);
+    assert_int_equal(errand_promises_parse(" rpath,inet | callback pure", &bits, NULL, 0),
+                     ERRAND_OK);
+    assert_int_equal(bits, ERRAND_PROMISE_RPATH | ERRAND_PROMISE_INET |
+                               ERRAND_PROMISE_CALLBACK);
+    assert_int_equal(errand_promises_parse("wpath,thread", &bits, NULL, 0), ERRAND_OK);
+    assert_int_equal(bits, ERRAND_PROMISE_WPATH | ERRAND_PROMISE_THREAD);
+    assert_int_equal(errand_promises_parse("inet,rpaths", &bits, text, size),
+                     ERRAND_EINVAL);
+    assert_string_equal(text, "'rpaths' is no promise; there are pure, rpath, wpath, "
+                              "inet, thread, callback");
+    assert_int_equal(errand_promises_parse("RPATH", &bits, NULL, 0), ERRAND_EINVAL);
+    assert_int_equal(bits, ERRAND_PROMISE_WPATH | ERRAND_PROMISE_THREAD);
+    assert_int_equal(errand_layers_parse("no_new_privs seccomp landlock rlimits uid_drop "
+                                         "user_ns net_ns ipc_ns cgroup",
+                                         &bits, NULL, 0),
+                     ERRAND_OK);
+    assert_int_equal(bits, 0xff | ERRAND_LAYER_CGROUP);
+    assert_int_equal(errand_layers_parse("seccomp pid_ns", &bits, text, size),
+                     ERRAND_EINVAL);
+    assert_non_null(strstr(text, "'pid_ns' is no layer; there are no_new_privs, "));
+    assert_non_null(strstr(text, ", cgroup"));
+    assert_int_equal(errand_layers_parse(NULL, &bits, NULL, 0), ERRAND_EINVAL);
+    assert_int_equal(errand_promises_parse("", NULL, NULL, 0), ERRAND_EINVAL);
+    assert_int_equal(errand_promises_parse("", &bits, NULL, 1), ERRAND_EINVAL);
+}
+
+static void
 a_worker_program_that_is_not_there_is_named(void **state)
 {
     rig *self = *state;
@@ -284,6 +320,7 @@ main(void)
 #define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_RIG(what_is_missing_or_wrong_is_named),
+        WITH_RIG(promises_and_layers_are_read_from_words),
         WITH_RIG(a_worker_program_that_is_not_there_is_named),
         WITH_RIG(a_sandbox_without_memory_is_not_made),
         WITH_RIG(a_sandbox_without_its_thread_is_not_made),

@@ -81,6 +81,7 @@ bounded_run(uint64_t slow_us, unsigned *out_completed)
         *out_completed += self->news[i].outcome == ERRAND_COMPLETED;
         digest = errand__mix_words(digest, self->news[i].wait, self->news[i].code, 0);
     }
+    assert_true(errand_reproducible(self->runtime, NULL, 0));
     rig_teardown((void **)&self);
     return digest;
 }
@@ -94,6 +95,43 @@ a_deadline_of_a_seeded_order_is_not_the_workers(void **state) /* S17 */
     assert_true(bounded_run(0, &fast) == bounded_run(60000, &slow));
     assert_true(fast > 0);
     assert_int_equal(fast, slow);
+}
+
+/* Nothing virtual ends it; the policy's limit does, and says that real time had a part in it. */
+static void
+a_job_that_never_ends_is_ended_by_the_policy_in_each_order(void **state) /* S8, D141 */
+{
+    static const errand_order orders[] = {ERRAND_ORDER_ARRIVAL, ERRAND_ORDER_INLINE,
+                                          ERRAND_ORDER_PACED};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        bool seeded = orders[i] != ERRAND_ORDER_ARRIVAL;
+        char text[96] = "";
+        rig *self;
+
+        rig_setup((void **)&self);
+        self->policy.deadline_ns = 50 * MS;
+        self->runtime_config.order = orders[i];
+        self->runtime_config.seed = seeded ? 7 : 0;
+        rig_begin(self);
+        rig_start(self, 0, SIM_ECHO, 0);
+        rig_await(self, 1);
+        assert_true(errand_reproducible(self->runtime, NULL, 0));
+        errand_spec spec = rig_spec(self, SIM_HANG, 0, NULL, 0);
+        spec.deadline_ns = seeded ? 20 * MS : 0; /* virtual */
+        rig_start_spec(self, 1, &spec);
+        rig_await(self, 2);
+        assert_int_equal(self->news[1].outcome, ERRAND_FAILED);
+        assert_int_equal(self->news[1].code, ERRAND_CODE_DEADLINE);
+        assert_true(errand_reproducible(self->runtime, text, sizeof text) != seeded);
+        if (seeded)
+            assert_non_null(strstr(text, "a real limit ended operation 2"));
+        rig_start(self, 2, SIM_ECHO, 0);
+        rig_await(self, 3);
+        assert_int_equal(self->news[2].outcome, ERRAND_COMPLETED);
+        rig_teardown((void **)&self);
+    }
 }
 
 static void
@@ -302,6 +340,7 @@ main(void)
         WITH_RIG(a_kernel_that_waits_for_one_word_alone_will_do),
         cmocka_unit_test(seeded_orders_tell_the_same_whoever_is_faster),
         cmocka_unit_test(a_deadline_of_a_seeded_order_is_not_the_workers),
+        cmocka_unit_test(a_job_that_never_ends_is_ended_by_the_policy_in_each_order),
         WITH_RIG(a_wake_descriptor_tells_of_answers),
         WITH_RIG(a_question_finds_an_owner_that_polls_its_descriptor),
         WITH_RIG(an_owner_that_does_other_things_has_its_queue_run),

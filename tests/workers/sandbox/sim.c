@@ -211,6 +211,9 @@ answer_badly(sim_worker *self, const sim_request *head)
         put(self, (uint32_t)head->number, 0);
         hang(self);
         break;
+    case SIM_LARGE:
+        put(self, ERRAND__WIRE_LARGE, (uint32_t)head->number);
+        break;
     case SIM_SEQUENCE:
         errand__wire_put(
             self->request, self->response,

@@ -28,6 +28,7 @@ typedef enum sim_act {
     SIM_EMPTY_PIECES,   /* MORE with no bytes, for ever */
     SIM_PIECES,         /* MORE with one byte, for ever */
     SIM_BIG_ERROR,      /* ERROR of more bytes than it has */
+    SIM_LARGE,          /* LARGE with that length */
     SIM_PEEK,           /* answers one byte: is anything of a job before this one left? */
     SIM_ASK, /* asks the host with the bytes behind the head, answers what it says */
     SIM_SLOW /* echo after number us */

@@ -75,6 +75,8 @@ print_failure(const errand_completion *completion)
         fprintf(stderr, "  its number: %d\n", (int)outcome.denied_call);
     else if (completion->code == ERRAND_CODE_POLICY)
         fputs("  --report-denied names the call; --promise permits more\n", stderr);
+    if (completion->code == ERRAND_CODE_OUTPUT)
+        fputs("  --output permits more\n", stderr);
     if (outcome.address != 0)
         fprintf(stderr, "  address: 0x%llx\n", (unsigned long long)outcome.address);
     if (outcome.memory_hint)
@@ -101,45 +103,21 @@ handle(void *arg, errand_completion *completion)
                                                           : ERRAND__EXIT_SCRIPT;
 }
 
-/* RESULT NAME(PARAMETERS) of what was given without a name, or with one. */
-static char *
-full_signature(const errand__call_options *options)
-{
-    const char *at = options->signature;
-    size_t size = strlen(at) + strlen(options->symbol) + 3, result;
-    char *text = malloc(size);
-    int braces = 0;
-
-    while (*at != '\0' && (*at != '(' || braces > 0)) {
-        braces += (*at == '{') - (*at == '}');
-        at++;
-    }
-    result = (size_t)(at - options->signature);
-    while (result > 0 && options->signature[result - 1] == ' ')
-        result--;
-    if (text != NULL)
-        snprintf(text, size, "%.*s %s%s", (int)result, options->signature,
-                 options->symbol, at);
-    return text;
-}
-
 static int
 describe(called *self, errand_ffi_library *library)
 {
+    const char *signature = self->options->signature;
     errand_ffi_error error = {0};
-    char *text = full_signature(self->options);
-    errand_status status =
-        text == NULL ? ERRAND_ENOMEM
-                     : errand_ffi_describe(library, text, &self->function, &error);
+    errand_status status = errand_ffi_describe_named(library, self->options->symbol,
+                                                     signature, &self->function, &error);
 
-    if (status != ERRAND_OK) {
-        errand__help_problem(
-            "call: %s", error.text[0] != '\0' ? error.text : errand_status_text(status));
-        if (error.column > 0 && text != NULL)
-            fprintf(stderr, "  %s\n  %*s^\n", text, (int)error.column - 1, "");
-    }
-    free(text);
-    return status == ERRAND_OK ? ERRAND__EXIT_GOOD : ERRAND__EXIT_USAGE;
+    if (status == ERRAND_OK)
+        return ERRAND__EXIT_GOOD;
+    errand__help_problem("call: %s",
+                         error.text[0] != '\0' ? error.text : errand_status_text(status));
+    if (error.column > 0)
+        fprintf(stderr, "  %s\n  %*s^\n", signature, (int)error.column - 1, "");
+    return ERRAND__EXIT_USAGE;
 }
 
 static int
@@ -166,6 +144,8 @@ make_spec(called *self, errand_spec *out_spec)
         free(values);
         return code;
     }
+    values->sandboxed = self->options->process;
+    values->file_max = errand__call_file_max(self->options);
     bool good = true;
     for (uint32_t i = 0; good && i < signature->count; i++)
         good = errand__call_values_read(values, i, &signature->parameters[i],
@@ -194,7 +174,12 @@ make_executor(const errand__call_options *options, errand_executor **out_executo
         status = errand_sandbox_create(&sandbox, out_executor, text, sizeof text);
     else
         status = errand_blocking_create(&pool, out_executor);
-    return status == ERRAND_OK ? ERRAND__EXIT_GOOD : refused(text, status);
+    if (status == ERRAND_OK)
+        return ERRAND__EXIT_GOOD;
+    int code = refused(text, status);
+    if (strstr(text, "worker_path") != NULL)
+        fputs("  here that is --worker FILE\n", stderr);
+    return code;
 }
 
 /* Submits the one operation and waits for it. */

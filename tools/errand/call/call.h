@@ -24,11 +24,15 @@ typedef struct errand__call_options {
 /* ---- call_options.c ------------------------------------------------------------------------ */
 /* argv[0] is "call".  False: it was wrong, and a message has said why. */
 bool errand__call_options_read(int argc, char **argv, errand__call_options *out_options);
+/* Bytes of a file as an argument: of a sandbox those of its requests. */
+size_t errand__call_file_max(const errand__call_options *options);
 
 /* ---- call_values.c -------------------------------------------------------------------------- */
 /* Reads one argument for a parameter of this type; what it points to lives until fini.  False: a
  * message has said why. */
 typedef struct errand__call_values {
+    size_t file_max; /* bytes that @FILE may give */
+    bool sandboxed;
     errand_ffi_value values[64];
     void *kept[256];
     size_t kept_count;

@@ -41,30 +41,14 @@ static const struct option table[] = {
 static bool
 read_promises(errand__call_options *options, const char *text)
 {
-    static const struct {
-        const char *word;
-        uint32_t bit;
-    } words[] = {
-        {"pure", ERRAND_PROMISE_PURE},     {"rpath", ERRAND_PROMISE_RPATH},
-        {"wpath", ERRAND_PROMISE_WPATH},   {"inet", ERRAND_PROMISE_INET},
-        {"thread", ERRAND_PROMISE_THREAD}, {"callback", ERRAND_PROMISE_CALLBACK}};
+    char why[256];
+    uint32_t promises = 0;
 
-    while (*text != '\0') {
-        size_t length = strcspn(text, ","), i = 0;
-
-        while (
-            i < sizeof words / sizeof words[0] &&
-            (strlen(words[i].word) != length || memcmp(words[i].word, text, length) != 0))
-            i++;
-        if (i == sizeof words / sizeof words[0]) {
-            errand__help_problem("--promise %s: use pure, rpath, wpath, inet, thread, "
-                                 "callback, with commas between",
-                                 text);
-            return false;
-        }
-        options->policy.promises |= words[i].bit;
-        text += length + (text[length] == ',');
+    if (errand_promises_parse(text, &promises, why, sizeof why) != ERRAND_OK) {
+        errand__help_problem("--promise: %s", why);
+        return false;
     }
+    options->policy.promises |= promises;
     return true;
 }
 
@@ -81,14 +65,15 @@ read_size(const char *option, const char *text, uint64_t *out_bytes)
     memset(number, 0, sizeof number);
     if (length < sizeof number)
         memcpy(number, text, unit != NULL ? length - 1 : length);
-    if (!errand__options_number(number, UINT64_C(1) << 40, out_bytes) ||
+    unsigned shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (!errand__options_number(number, UINT64_C(1) << (40 - shift), out_bytes) ||
         *out_bytes == 0) {
-        errand__help_problem("--%s %s: give a number of bytes, as 64M or 1048576", option,
-                             text);
+        errand__help_problem(
+            "--%s %s: give a number of bytes, as 64M or 1048576, at most 1024G", option,
+            text);
         return false;
     }
-    if (unit != NULL)
-        *out_bytes <<= 10 * (unit - units + 1);
+    *out_bytes <<= shift;
     return true;
 }
 
@@ -227,4 +212,15 @@ errand__call_options_read(int argc, char **argv, errand__call_options *out_optio
     out_options->arguments = argv + optind + 3;
     out_options->count = argc - optind - 3;
     return true;
+}
+
+size_t
+errand__call_file_max(const errand__call_options *options)
+{
+    if (!options->process)
+        return (size_t)256 << 20;
+    if (options->policy.in_bytes == 0)
+        return (size_t)1 << 20;
+    return options->policy.in_bytes < 1 << 30 ? (size_t)options->policy.in_bytes
+                                              : (size_t)1 << 30;
 }

@@ -2,10 +2,13 @@
 /* call_values: arguments of a foreign call as words, and its results as text.
  *
  * Design notes.  The parameter's type decides how a word is read, so no word needs quotes of its
- * own: a number where a number is wanted, the word itself where a text or bytes are.  @FILE stands
- * for a file's contents and x:6869 for bytes in hexadecimal, where bytes are wanted; null for an
- * address; {1, 2.5, {3, 4}} for structures and arrays.  Results are printed in the same notation,
- * with what cannot be printed escaped. */
+ * own: a number where a number is wanted, the word itself where a text or bytes are.  null stands
+ * for a null pointer, wherever an address is passed; for bytes @FILE stands for a file's contents
+ * and x:6869 for bytes in hexadecimal; where a text or bytes are wanted t:WORD is the word itself,
+ * whatever it begins with.  {1, 2.5, {3, 4}} is for structures and arrays.  Results are printed in
+ * the same notation, with what cannot be printed escaped.
+ *
+ * A file is read up to what a call may be given, which its size may not tell (/dev/zero). */
 #include "call/call.h"
 #include <ctype.h>
 #include <errno.h>
@@ -74,39 +77,61 @@ read_float(uint32_t at, const char *text, errand_ffi_value *out_value)
     return true;
 }
 
+/* All that is there, of at most limit bytes and one more; NULL: errno says why. */
+static unsigned char *
+read_stream(FILE *file, size_t limit, size_t *out_size)
+{
+    size_t size = 0, room = limit < 1 << 16 ? limit + 1 : 1 << 16, got = 1;
+    unsigned char *bytes = malloc(room);
+
+    while (bytes != NULL && size <= limit && got > 0) {
+        if (size == room) {
+            unsigned char *more;
+
+            room = room > limit / 2 ? limit + 1 : room * 2;
+            more = realloc(bytes, room);
+            if (more == NULL)
+                free(bytes);
+            bytes = more;
+            continue;
+        }
+        got = fread(bytes + size, 1, room - size, file);
+        size += got;
+    }
+    if (bytes != NULL && ferror(file)) {
+        free(bytes);
+        return NULL;
+    }
+    *out_size = size;
+    return bytes;
+}
+
 static bool
 read_file(errand__call_values *values, uint32_t at, const char *text, size_t *out_size,
           unsigned char **out_bytes)
 {
-    FILE *file = fopen(text + 1, "rb");
-    size_t size = 0, room = 1 << 16;
-    unsigned char *bytes = malloc(room);
+    FILE *file = fopen(text + 1, "rbe");
+    unsigned char *bytes =
+        file == NULL ? NULL : read_stream(file, values->file_max, out_size);
+    int error = errno;
 
-    while (file != NULL && bytes != NULL) {
-        size_t got = fread(bytes + size, 1, room - size, file);
-
-        size += got;
-        if (got == 0)
-            break;
-        if (size == room) {
-            unsigned char *more = realloc(bytes, room * 2);
-
-            if (more == NULL)
-                free(bytes);
-            bytes = more;
-            room *= 2;
-        }
-    }
-    if (file == NULL || bytes == NULL || ferror(file)) {
+    if (file != NULL)
+        fclose(file);
+    if (bytes == NULL) {
         errand__help_problem("call: argument %u: %s cannot be read: %s", (unsigned)at + 1,
-                             text + 1, strerror(errno));
-        if (file != NULL)
-            fclose(file);
-        free(bytes);
+                             text + 1, strerror(error));
         return false;
     }
-    fclose(file);
-    *out_size = size;
+    if (*out_size > values->file_max) {
+        free(bytes);
+        errand__help_problem(
+            "call: argument %u: %s has more than %zu bytes; %s", (unsigned)at + 1,
+            text + 1, values->file_max,
+            values->sandboxed
+                ? "give --input more (at most 1G)"
+                : "a program maps such a file and passes an errand_ffi_buffer");
+        return false;
+    }
     *out_bytes = bytes;
     return keep(values, bytes) != NULL;
 }
@@ -135,15 +160,26 @@ read_hex(errand__call_values *values, uint32_t at, const char *text, size_t *out
 }
 
 static bool
+is_plain(const char **text)
+{
+    if (strncmp(*text, "t:", 2) != 0)
+        return false;
+    *text += 2;
+    return true;
+}
+
+static bool
 read_bytes(errand__call_values *values, uint32_t at, const errand_ffi_type *type,
            const char *text, errand_ffi_value *out_value)
 {
+    bool plain = is_plain(&text);
     size_t size = strlen(text);
     unsigned char *bytes = (unsigned char *)(uintptr_t)text;
 
-    if (text[0] == '@' && !read_file(values, at, text, &size, &bytes))
+    if (!plain && text[0] == '@' && !read_file(values, at, text, &size, &bytes))
         return false;
-    if (strncmp(text, "x:", 2) == 0 && !read_hex(values, at, text, &size, &bytes))
+    if (!plain && strncmp(text, "x:", 2) == 0 &&
+        !read_hex(values, at, text, &size, &bytes))
         return false;
     *out_value = type->kind == ERRAND_FFI_BYTES ? errand_ffi_bytes(bytes, size)
                                                 : errand_ffi_inout(bytes, size);
@@ -209,11 +245,23 @@ read_items(errand__call_values *values, uint32_t at, const errand_ffi_type *type
 }
 
 static bool
+is_address(errand_ffi_kind kind)
+{
+    return kind == ERRAND_FFI_POINTER || kind == ERRAND_FFI_CALLBACK ||
+           kind == ERRAND_FFI_STRING || kind == ERRAND_FFI_BYTES ||
+           kind == ERRAND_FFI_OUT || kind == ERRAND_FFI_INOUT;
+}
+
+static bool
 read_value(errand__call_values *values, uint32_t at, const errand_ffi_type *type,
            const char *text, errand_ffi_value *out_value)
 {
     bool null = strcmp(text, "null") == 0;
 
+    if (null && is_address(type->kind)) {
+        *out_value = errand_ffi_pointer(NULL);
+        return true;
+    }
     switch (type->kind) {
     case ERRAND_FFI_BOOL:
         *out_value = errand_ffi_bool(strcmp(text, "true") == 0);
@@ -224,23 +272,20 @@ read_value(errand__call_values *values, uint32_t at, const errand_ffi_type *type
         return read_float(at, text, out_value);
     case ERRAND_FFI_POINTER:
     case ERRAND_FFI_CALLBACK:
-        *out_value = errand_ffi_pointer(NULL);
-        return null || refuse(at, text, "null: the command line has no address to give");
+        return refuse(at, text, "null: the command line has no address to give");
     case ERRAND_FFI_STRING:
+        (void)is_plain(&text);
         *out_value = errand_ffi_string(text);
         return true;
     case ERRAND_FFI_BYTES:
     case ERRAND_FFI_INOUT:
         return read_bytes(values, at, type, text, out_value);
     case ERRAND_FFI_OUT:
-        if (null)
-            *out_value = errand_ffi_pointer(NULL);
-        else if (!read_integer(at, text, out_value))
+        if (!read_integer(at, text, out_value))
             return false;
-        else if (out_value->kind == ERRAND_FFI_I64)
+        if (out_value->kind == ERRAND_FFI_I64)
             return refuse(at, text, "a number of bytes to make room for");
-        else
-            *out_value = errand_ffi_out((size_t)out_value->as.u);
+        *out_value = errand_ffi_out((size_t)out_value->as.u);
         return true;
     case ERRAND_FFI_STRUCT:
     case ERRAND_FFI_ARRAY:

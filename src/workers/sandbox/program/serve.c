@@ -195,6 +195,11 @@ answer_call(errand__worker *worker)
     errno = 0;
     int32_t code = call_function(&self, entry);
     int error = errno;
+    if (code == ERRAND_FFI_CODE_OUTPUT && entry->plugin == NULL) {
+        errand__wire_put(request, worker->response,
+                         errand__wire_answer(request->sequence, ERRAND__WIRE_LARGE, 0));
+        return;
+    }
     if (code != 0) {
         answer_error(&self, code, error);
         return;
