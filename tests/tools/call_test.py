@@ -112,6 +112,8 @@ def a_wrong_line_is_refused_with_the_mend(case):
                         (("--isolation", "box", "-", "labs", "i64 (i64)", "1"), "thread or process"),
                         (("--isolation", "thread", "--memory", "1M", "-", "f", "void ()"),
                          "--isolation process"),
+                        (("-", "strlen", "u64 (bytes)", "@/dev/zero"), "/dev/zero cannot be read"),
+                        (("-", "free", "void (pointer)", "0x10"), "null (a command line has"),
                         (("--promise", "all", "-", "f", "void ()"), "rpath"),
                         (("--memory", "many", "-", "f", "void ()"), "number of bytes")):
         done = _call(case, *words, code=2)

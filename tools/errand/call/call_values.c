@@ -34,6 +34,8 @@ errand__call_values_fini(errand__call_values *values)
         free(values->kept[--values->kept_count]);
 }
 
+enum { FILE_MAX = 1 << 30 };
+
 /* ---- words -------------------------------------------------------------------------------- */
 
 static bool
@@ -89,8 +91,12 @@ read_file(errand__call_values *values, uint32_t at, const char *text, size_t *ou
         if (got == 0)
             break;
         if (size == room) {
-            unsigned char *more = realloc(bytes, room * 2);
+            unsigned char *more = NULL;
 
+            if (room >= FILE_MAX)
+                errno = EFBIG; /* a device has no end */
+            else
+                more = realloc(bytes, room * 2);
             if (more == NULL)
                 free(bytes);
             bytes = more;
@@ -225,7 +231,7 @@ read_value(errand__call_values *values, uint32_t at, const errand_ffi_type *type
     case ERRAND_FFI_POINTER:
     case ERRAND_FFI_CALLBACK:
         *out_value = errand_ffi_pointer(NULL);
-        return null || refuse(at, text, "null: the command line has no address to give");
+        return null || refuse(at, text, "null (a command line has no address)");
     case ERRAND_FFI_STRING:
         *out_value = errand_ffi_string(text);
         return true;
