@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+enum { WORKLOAD_MAX = 1 << 24 };
+
 /* ---- verbs ------------------------------------------------------------------------------------ */
 
 static int
@@ -31,6 +33,7 @@ verb_workload(lua_State *L)
     const char *name = luaL_optstring(L, 2, "workload");
     lua_Integer kept = 0;
     luaL_argcheck(L, count >= 0, 1, "a list, or how many items there are, expected");
+    luaL_argcheck(L, count <= WORKLOAD_MAX, 1, "a workload has at most 2^24 items");
     lua_newtable(L);
     for (lua_Integer i = 1; i <= count; i++) {
         if (!errand_workload_keeps(run->runtime, name, (uint64_t)i - 1))

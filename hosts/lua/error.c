@@ -8,6 +8,7 @@
 #include "lua_host.h"
 #include "errand/ffi.h"
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 
 /* "file:line: " of the nearest Lua function below this one, or "". */
@@ -81,15 +82,33 @@ errand__lua_error_raise(lua_State *L, const char *code, const char *operation,
     __builtin_unreachable();
 }
 
+/* Into the error at the top. */
+static void
+push_errno(lua_State *L, int error)
+{
+    const char *name = strerrorname_np(error);
+
+    lua_pushinteger(L, error);
+    lua_setfield(L, -2, "errno");
+    lua_pushstring(L, name != NULL ? name : "unknown");
+    lua_setfield(L, -2, "errno_name");
+}
+
 void
 errand__lua_error_status(lua_State *L, errand_status status, const char *operation)
 {
     const char *name = errand_status_name(status);
+    int error = errno; /* of ESYSTEM */
     luaL_checkstack(L, 8, operation);
     /* The statuses of refusals all begin with an E, which is no part of the word. */
     push_word(L, status == ERRAND_ENOMEM ? "memory" : name + (name[0] == 'E'));
-    lua_pushstring(L, errand_status_text(status));
+    if (status == ERRAND_ESYSTEM)
+        lua_pushfstring(L, "the operating system refused: %s", strerrordesc_np(error));
+    else
+        lua_pushstring(L, errand_status_text(status));
     wrap_message(L, lua_tostring(L, -2), operation);
+    if (status == ERRAND_ESYSTEM)
+        push_errno(L, error);
     lua_error(L);
     __builtin_unreachable();
 }
@@ -139,13 +158,8 @@ errand__lua_error_completion(lua_State *L, const errand_completion *completion,
         lua_pushinteger(L, completion->job_code);
         lua_setfield(L, -2, "job_code");
     }
-    if (completion->sys_errno != 0) {
-        const char *name = strerrorname_np(completion->sys_errno);
-        lua_pushinteger(L, completion->sys_errno);
-        lua_setfield(L, -2, "errno");
-        lua_pushstring(L, name != NULL ? name : "unknown");
-        lua_setfield(L, -2, "errno_name");
-    }
+    if (completion->sys_errno != 0)
+        push_errno(L, completion->sys_errno);
     if (completion->system_call != NULL) {
         lua_pushstring(L, completion->system_call);
         lua_setfield(L, -2, "system_call");

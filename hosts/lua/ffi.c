@@ -25,6 +25,17 @@ typedef struct function {
     char name[64];
 } function;
 
+/* A script may have called its __gc. */
+static function *
+check_function(lua_State *L)
+{
+    function *own = luaL_checkudata(L, 1, ERRAND__LUA_FUNCTION);
+
+    if (own->function == NULL)
+        errand__lua_error_raise(L, "misuse", "ffi", "the function was closed");
+    return own;
+}
+
 /* ---- where a call goes --------------------------------------------------------------------- */
 
 /* The functions that were described so far are known to the first worker, so that what one call
@@ -38,20 +49,21 @@ push_entries(lua_State *L, library *home)
 
     lua_getiuservalue(L, 1, 1);
     lua_getiuservalue(L, -1, 2);
-    size_t count = lua_rawlen(L, -1);
+    size_t count = lua_rawlen(L, -1), known = 0;
     errand_entry *entries = lua_newuserdatauv(L, (count + 1) * sizeof *entries, 0);
     for (size_t i = 0; i < count; i++) {
         lua_rawgeti(L, -2, (lua_Integer)i + 1);
         const function *own = lua_touserdata(L, -1);
-        entries[i] = (errand_entry){
-            .library = home->name,
-            .symbol = errand_ffi_function_signature(own->function)->symbol,
-            .signature = errand_ffi_function_text(own->function),
-        };
+        if (own->function != NULL)
+            entries[known++] = (errand_entry){
+                .library = home->name,
+                .symbol = errand_ffi_function_signature(own->function)->symbol,
+                .signature = errand_ffi_function_text(own->function),
+            };
         lua_pop(L, 1);
     }
     policy->entries = entries;
-    policy->entry_count = count;
+    policy->entry_count = known;
 }
 
 static void
@@ -136,7 +148,7 @@ call_over(lua_State *L, int status, lua_KContext context)
 static int
 call(lua_State *L)
 {
-    function *own = luaL_checkudata(L, 1, ERRAND__LUA_FUNCTION);
+    function *own = check_function(L);
     const errand_ffi_signature *signature = errand_ffi_function_signature(own->function);
     errand__lua_task *task = errand__lua_wait_task(L, own->name);
     errand__lua_run *run = task->run;
@@ -185,7 +197,8 @@ library_fn(lua_State *L)
 {
     library *home = luaL_checkudata(L, 1, ERRAND__LUA_LIBRARY);
     const char *name = errand__lua_work_name(L, 2, "ffi.fn", "name", "name the function");
-    const char *signature = luaL_optstring(L, 3, NULL);
+    const char *signature =
+        lua_isnoneornil(L, 3) ? NULL : errand__lua_work_text(L, 3);
     errand_ffi_error error = {0};
 
     if (home->library == NULL)
@@ -238,7 +251,7 @@ function_collect(lua_State *L)
 static int
 function_text(lua_State *L)
 {
-    const function *own = luaL_checkudata(L, 1, ERRAND__LUA_FUNCTION);
+    const function *own = check_function(L);
 
     lua_pushfstring(L, "errand.function: %s", errand_ffi_function_text(own->function));
     return 1;

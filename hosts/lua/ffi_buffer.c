@@ -6,7 +6,11 @@
 static errand_ffi_buffer **
 check_buffer(lua_State *L)
 {
-    return luaL_checkudata(L, 1, ERRAND__LUA_BUFFER);
+    errand_ffi_buffer **own = luaL_checkudata(L, 1, ERRAND__LUA_BUFFER);
+
+    if (*own == NULL) /* a script may have called its __gc */
+        errand__lua_error_raise(L, "misuse", "buffer", "the buffer was closed");
+    return own;
 }
 
 int
@@ -25,7 +29,7 @@ errand__lua_ffi_buffer(lua_State *L)
 static int
 buffer_collect(lua_State *L)
 {
-    errand_ffi_buffer_abandon(check_buffer(L));
+    errand_ffi_buffer_abandon(luaL_checkudata(L, 1, ERRAND__LUA_BUFFER));
     return 0;
 }
 
@@ -77,8 +81,10 @@ buffer_resize(lua_State *L)
     lua_Integer size = luaL_checkinteger(L, 2);
 
     luaL_argcheck(L, size > 0, 2, "a buffer has at least one byte");
-    errand__lua_work_filled(L, errand_ffi_buffer_resize(*check_buffer(L), (size_t)size),
-                            "buffer");
+    errand_status status = errand_ffi_buffer_resize(*check_buffer(L), (size_t)size);
+    if (status == ERRAND_EBUSY)
+        errand__lua_error_raise(L, "busy", "buffer", "a call that is out works on it");
+    errand__lua_work_filled(L, status, "buffer");
     return 0;
 }
 

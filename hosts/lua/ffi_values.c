@@ -7,6 +7,7 @@
  * that ran the call, and good for nothing but the next call.  An unsigned number above 2^63 - 1
  * is the negative integer of the same bits, as everywhere in Lua. */
 #include "ffi.h"
+#include <string.h>
 
 static const char *
 kind_text(errand_ffi_kind kind)
@@ -92,8 +93,8 @@ read_number(lua_State *L, int index, const errand_ffi_type *type,
 
 /* Memory that the function reads or fills. */
 static bool
-read_memory(lua_State *L, int index, const errand_ffi_type *type,
-            errand_ffi_value *out_value)
+read_memory(lua_State *L, int index, const errand_ffi_type *type, const char *operation,
+            int number, errand_ffi_value *out_value)
 {
     errand_ffi_buffer **buffer = luaL_testudata(L, index, ERRAND__LUA_BUFFER);
     size_t size = 0;
@@ -111,6 +112,11 @@ read_memory(lua_State *L, int index, const errand_ffi_type *type,
     if (lua_type(L, index) != LUA_TSTRING)
         return false;
     const char *bytes = lua_tolstring(L, index, &size);
+    if (type->kind == ERRAND_FFI_STRING && strlen(bytes) != size)
+        errand__lua_error_raise(L, "inval", operation,
+                                "argument %d: a string ends at its first zero byte, and "
+                                "this one goes on: describe it as bytes",
+                                number);
     if (type->kind == ERRAND_FFI_STRING)
         *out_value = errand_ffi_string(bytes);
     else if (type->kind == ERRAND_FFI_BYTES)
@@ -152,7 +158,7 @@ errand__lua_ffi_argument(lua_State *L, int index, const errand_ffi_type *type,
             *out_value = errand_ffi_callback_value(
                 errand__lua_ffi_callback(L, index, type, operation, number));
         else
-            good = read_memory(L, index, type, out_value);
+            good = read_memory(L, index, type, operation, number, out_value);
         break;
     default:
         good = read_number(L, index, type, out_value);

@@ -73,6 +73,11 @@ push_headers(lua_State *L, const char *operation)
         if (strpbrk(text, "\r\n") != NULL ||
             lua_rawlen(L, -2) + lua_rawlen(L, -3) + 2 != size)
             luaL_error(L, "%s: a header holds a line break or a zero byte", operation);
+        size = strspn(text, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        if (size == 0 || size != lua_rawlen(L, -3))
+            luaL_error(L, "%s: '%s' is no name of a header", operation,
+                       lua_tostring(L, -3));
         lua_rawseti(L, given + 1, ++count);
     }
     lua_settop(L, given + 1);
@@ -262,7 +267,8 @@ go(lua_State *L, errand__lua_task *task)
         errand_http_origin(url, self->host, sizeof self->host, &self->port);
     if (status == ERRAND_EUNSUPPORTED)
         errand__lua_error_raise(L, "unsupported", self->name,
-                                "libcurl is not here: install libcurl4");
+                                "libcurl could not be loaded: install libcurl4, or "
+                                "see that a descriptor and memory are left");
     if (status == ERRAND_EINVAL)
         errand__lua_error_raise(L, "inval", self->name,
                                 "'%.200s' is no address of the web: write "

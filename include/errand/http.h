@@ -12,7 +12,7 @@
  *
  * An optional part: it needs libcurl, when the library is built (errand_features:
  *   "http=libcurl", else "http=no") and when it runs, which is when it is loaded, at first
- *   use.  Without it all answer EUNSUPPORTED.
+ *   use.  Without it, and while it cannot be loaded, all answer EUNSUPPORTED.
  * Class: interruptible, async, for a reactor (errand/io.h), which waits for libcurl's
  *   sockets: no thread is made.  So names are looked up before; nothing here does.
  * Certificates are checked against the system's authorities.  Proxies, cookies, user
@@ -34,7 +34,7 @@ typedef struct errand_http_config {
     const char *url;  /* "http://..." or "https://..." */
     const void *body; /* of a POST */
     size_t body_size;
-    const char *const *headers; /* "Name: value", ends in NULL; or NULL */
+    const char *const *headers; /* "Name: value", "Name:", ends in NULL; or NULL */
     /* Of the url's host, in the order in which they are tried; NULL where it is a number. */
     const errand_addresses *addresses;
     uint64_t limit_ns;         /* for all of it (STREAM: to the head); 0 = 60 s */
@@ -68,8 +68,8 @@ ERRAND_API uint64_t errand_http_response_digest(const void *data, size_t size);
  * errand_spec_http: GET or POST; everything is copied.  Gives:
  *   errand_http_response_type.
  * Thread: [any].
- * Errors: ENOMEM · EINVAL (no such url, a line break in a header, a name without
- *   addresses, host_size too small) · EUNSUPPORTED. */
+ * Errors: ENOMEM · EINVAL (no such url, a line break in a header or no name of one, a host
+ *   without addresses, host_size too small) · EUNSUPPORTED. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_http_origin(const char *url, char *out_host, size_t host_size, uint16_t *out_port);
 ERRAND_API ERRAND_MUST_USE errand_status

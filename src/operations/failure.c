@@ -33,6 +33,26 @@ errand__operation_show(const char *name)
     return shown;
 }
 
+errand__operation_shown
+errand__operation_length(uint64_t ns)
+{
+    static const struct {
+        uint64_t ns;
+        const char *name;
+    } units[] = {{1, "ns"}, {1000, "us"}, {1000000, "ms"}, {1000000000, "s"}};
+    errand__operation_shown shown;
+    size_t unit = 0;
+
+    while (unit < 3 && ns / units[unit].ns >= 10000)
+        unit++;
+    errand__text_format(shown.text, sizeof shown.text, "%llu %s",
+                        (unsigned long long)(ns / units[unit].ns +
+                                             (ns % units[unit].ns >= units[unit].ns / 2 &&
+                                              unit > 0)),
+                        units[unit].name);
+    return shown;
+}
+
 int32_t
 errand__operation_code(int error)
 {

@@ -35,6 +35,8 @@ typedef struct errand__operation_shown {
     char text[OPERATION_SHOWN];
 } errand__operation_shown;
 errand__operation_shown errand__operation_show(const char *name);
+/* A length of time, in a unit that fits: "3000 ms". */
+errand__operation_shown errand__operation_length(uint64_t ns);
 /* Which code an errno is. */
 int32_t errand__operation_code(int error);
 /* Fails the job: "<format>: <errno's text>; <mend>".  Answers the code for the body. */
@@ -163,6 +165,7 @@ typedef struct errand__source_type {
     int32_t (*take)(errand_job *job, void *thing, size_t chunk_max,
                     errand_payload *out_item);
     int (*fd)(void *thing);
+    uint32_t (*events)(void *thing); /* of poll, that say of more; NULL = POLLIN */
     void (*let)(void *thing);
     bool buffers, keeps; /* more than one at once; a failure ends nothing */
 } errand__source_type;

@@ -4,7 +4,9 @@
  * Design notes: getaddrinfo follows the system's own configuration (files, mDNS, LDAP), which is
  * why it is used, and cannot be stopped, which is why it has a deadline.  It answers in an
  * order of its own (RFC 6724, round robin): the result is sorted, so that equal sets are equal.
- * A body that comes back after its deadline has touched only its own state. */
+ * A body that comes back after its deadline has touched only its own state.
+ * It takes "65616" and "+80" for port 80, and calls a name unknown when it could not open its files
+ * to look: neither is passed on. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -25,6 +27,7 @@ typedef struct resolve_state {
 static int32_t resolve_run(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t refuse(errand_job *job, const resolve_state *lookup, int answer,
                       int error);
+static bool is_port(const char *service);
 static int32_t give(errand_job *job, const struct addrinfo *found,
                     errand_payload *out_payload);
 static bool fill(errand_address *address, const struct addrinfo *from);
@@ -72,6 +75,8 @@ resolve_run(errand_job *job, void *state, errand_payload *out_payload)
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
 
+    if (lookup->service != NULL && !is_port(lookup->service))
+        return refuse(job, lookup, EAI_SERVICE, 0);
     errno = 0;
     int answer = getaddrinfo(lookup->host, lookup->service, &hints, &found);
     if (answer != 0)
@@ -81,11 +86,25 @@ resolve_run(errand_job *job, void *state, errand_payload *out_payload)
     return code;
 }
 
+/* 0 to 65535, or what is no number at all: a name. */
+static bool
+is_port(const char *service)
+{
+    const char *at = service + strspn(service, " \t\n\v\f\r+");
+    size_t zeros = strspn(at, "0");
+
+    if (at[strspn(at, "0123456789")] != 0 || *at == 0)
+        return true;
+    return at == service && strlen(at + zeros) <= 5 && atoi(at + zeros) <= UINT16_MAX;
+}
+
 static int32_t
 refuse(errand_job *job, const resolve_state *lookup, int answer, int error)
 {
     const char *host = lookup->shown.text;
 
+    if (error == EMFILE || error == ENFILE)
+        answer = EAI_SYSTEM;
     switch (answer) {
     case EAI_NONAME:
 #ifdef EAI_NODATA

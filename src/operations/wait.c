@@ -79,8 +79,8 @@ errand__wait_ready(errand_job *job, errand__wait *wait)
         return gone(job, wait, true);
     if (wait->limit != NULL && wait->limit->done)
         return errand__operation_failed(job, ERRAND_OPERATION_TIMEOUT,
-                                        "it took longer than %llu ns",
-                                        (unsigned long long)wait->limit_ns);
+                                        "it took longer than %s",
+                                        errand__operation_length(wait->limit_ns).text);
     if (wait->asked && !wait->io.done)
         return ERRAND_PENDING;
     if (wait->asked && wait->io.kind == ERRAND_IO_POLL && wait->io.result < 0)

@@ -80,7 +80,7 @@ struct errand_runtime {
      * Order: release, acquire.  Pairs: cell-count.  Why: see accounts.c. */
     _Atomic uint64_t resumed, late, reaped, stale, leaked, held;
     errand__cell own;    /* settled by the owner on no lease's behalf */
-    uint32_t collectors; /* open leases whose executor has an ops->collect */
+    uint32_t collectors; /* open or lingering leases whose executor has an ops->collect */
     uint64_t given_key;  /* of the operation that is being started; 0 = see order_queue */
     bool
         interrupted; /* seeded: what is with its executor goes by real state from here on */

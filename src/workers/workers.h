@@ -51,6 +51,7 @@ struct errand_lease {
     uint64_t owed;         /* accepted - drained */
     uint64_t ready;        /* bit 3 * lane + priority: ops->ready answered OK for it */
     bool closed, refusing; /* detached; being shut: nothing new is admitted */
+    bool lingers;          /* closed, but what it had out still comes: ops->lingers */
     bool unflushed;        /* submitted to since the last flush */
     /* Seeded orders: of what has ended for the program. */
     uint64_t told_outcomes[6], told_codes[ERRAND_CODES];
@@ -127,11 +128,13 @@ struct errand__executor_ops {
      * is told to the inbox, and makes descriptor readable.  False: there is something to collect.
      * sleep: instead of a park of the inbox: at most so long, until something comes, then collects.
      * descriptor: what a foreign loop has to watch beside the inbox's; -1 = nothing.
-     * leave: another thread may be the owner next; false: not now. */
+     * leave: another thread may be the owner next; false: not now.
+     * lingers: detached, it still has something that only collect and sleep bring in. */
     bool (*rest)(errand_lease *lease);
     void (*sleep)(errand_lease *lease, uint64_t length_ns);
     int (*descriptor)(errand_lease *lease);
     bool (*leave)(errand_lease *lease);
+    bool (*lingers)(const errand_lease *lease);
 };
 void errand__executor_init(errand_executor *executor, const errand__executor_ops *ops);
 void errand__executor_hold(errand_executor *executor);

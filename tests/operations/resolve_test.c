@@ -148,6 +148,24 @@ an_unknown_host_or_service_is_a_failure_that_names_it(void **state)
 }
 
 static void
+a_number_beyond_the_largest_port_is_no_service(void **state)
+{
+    static const char *const bad[] = {"65536", "70000", "99999999999999999999",
+                                      "+80",   " 80",   "-1"};
+    test_rig *rig = *state;
+    const errand_addresses *found;
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_null(resolve(rig, "127.0.0.1", bad[i]));
+        rig_assert_failed(rig, ERRAND_OPERATION_NOT_FOUND, 0);
+        rig_assert_says(rig, "no service");
+    }
+    found = resolve(rig, "127.0.0.1", "065535");
+    assert_non_null(found);
+    assert_int_equal(found->addresses[0].port, 65535);
+}
+
+static void
 a_lookup_is_quarantined_with_a_bound(void **state)
 {
     errand_spec spec;
@@ -199,6 +217,8 @@ each_answer_of_the_resolver_has_its_code(void **state)
         {EAI_MEMORY, 0, ERRAND_OPERATION_MEMORY},
         {EAI_FAIL, 0, ERRAND_OPERATION_IO},
         {EAI_SYSTEM, EMFILE, ERRAND_OPERATION_LIMIT},
+        {EAI_NONAME, EMFILE, ERRAND_OPERATION_LIMIT},
+        {EAI_AGAIN, ENFILE, ERRAND_OPERATION_LIMIT},
     };
     test_rig *rig = *state;
 
@@ -241,6 +261,8 @@ main(void)
         cmocka_unit_test_setup_teardown(
             an_unknown_host_or_service_is_a_failure_that_names_it, rig_setup_manual,
             rig_teardown),
+        cmocka_unit_test_setup_teardown(a_number_beyond_the_largest_port_is_no_service,
+                                        rig_setup_manual, rig_teardown),
         cmocka_unit_test_setup_teardown(a_lookup_is_quarantined_with_a_bound,
                                         rig_setup_manual, rig_teardown),
         cmocka_unit_test_setup_teardown(

@@ -253,6 +253,12 @@ def wrong_words_are_named(case):
                   ["--budget", "no"], ["--stop-after", "0"]):
         done = case.run("explore", "a.lua", *words)
         assert done.code == 2 and words[0] in done.err and done.out == "", (words, done)
+    for words in (["--report", "no/where.json"], ["--report", "a.lua"], ["--keep", "nowhere"],
+                  ["--keep", "a.lua"]):
+        done = case.run("explore", "a.lua", *words)
+        assert done.code == 2 and words[0] in done.err and done.out == "", (words, done)
+    with open(case.path("a.lua")) as file:
+        assert file.read() == "print(1)"
     assert case.run("explore").code == 2
     assert "a file" in case.run("explore", "-").err
     assert case.run("explore", "nowhere.lua").code == 1

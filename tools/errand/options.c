@@ -227,7 +227,7 @@ read_command(errand__options *options, const char *word)
     else
         errand__help_problem(
             "there is no command '%s': use run, explore, tour, log, diff, "
-            "help or version",
+            "call, doctor, help or version",
             word);
     return false;
 }

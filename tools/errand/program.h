@@ -95,6 +95,9 @@ void errand__help_problem(const char *format, ...) ERRAND_PRINTF(1, 2);
 int errand__run_script(const errand__options *options);
 /* paths.c.  false = a file would be written over another one of the run; a message said which. */
 bool errand__paths_check(const errand__options *options);
+/* The same of two of them: what names the other one, which may be NULL. */
+bool errand__paths_apart(const char *option, const char *path, const char *what,
+                         const char *other);
 
 /* ---- explore.c ----------------------------------------------------------------------------- */
 /* errand explore, whose options are its own: argv[0] is "explore".  Returns the exit code. */

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "operations/http/http.h"
@@ -15,6 +16,11 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static errand__curl table;
 static bool loaded;
+/* present: the library is in this process.
+ * Writers, Readers: whoever asks for it.
+ * Order:   release stores, acquire loads.  Pairs: curl-present.
+ * Why:     not to be there may be for now only (no descriptor is left), so that is asked again. */
+static _Atomic bool present;
 
 static void
 load(void)
@@ -35,6 +41,12 @@ load(void)
 const errand__curl *
 errand__curl_load(void)
 {
+    if (!atomic_load_explicit(&present, memory_order_acquire)) { /* Pairs: curl-present */
+        if (dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL) == NULL)
+            return NULL;
+        atomic_store_explicit(&present, true,
+                              memory_order_release); /* Pairs: curl-present */
+    }
     pthread_once(&once, load);
     return loaded ? &table : NULL;
 }

@@ -3,7 +3,9 @@
  *
  * Design notes: libcurl changes its mind about sockets while requests to wait for them are under way.
  * A slot's request is asked back when it no longer fits, and made anew once it has come;
- * what it then says of a socket that is gone is not passed on. */
+ * what it then says of a socket that is gone is not passed on.
+ * As long as a server sends faster than it is read, libcurl wants to go on at once, for ever: it gets
+ * a bounded number of steps per poll, so that limits, cancels and other jobs have their turn. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -38,12 +40,19 @@ static const errand_job_type http_job = {
     .drop = http_drop,
 };
 
+/* "Name: value", and no character in the name that a server might read as its end. */
 static bool
 good_headers(const char *const *headers)
 {
-    for (; headers != NULL && *headers != NULL; headers++)
-        if (strpbrk(*headers, "\r\n") != NULL || strchr(*headers, ':') == NULL)
+    static const char token[] =
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+    for (; headers != NULL && *headers != NULL; headers++) {
+        size_t name = strspn(*headers, token);
+
+        if (strpbrk(*headers, "\r\n") != NULL || name == 0 || (*headers)[name] != ':')
             return false;
+    }
     return true;
 }
 
@@ -103,15 +112,15 @@ http_poll(errand_job *job, void *state, errand_payload *out_payload)
     hear(http);
     if (transfer->over || (transfer->streams && transfer->head_done))
         return finish(job, http, out_payload);
-    if (now >= http->until)
+    if (errand__clock_now() >= http->until)
         return errand__operation_failed(
-            job, ERRAND_OPERATION_TIMEOUT, "%s: it took longer than %llu ns",
+            job, ERRAND_OPERATION_TIMEOUT, "%s: it took longer than %s",
             errand__operation_show(errand__transfer_url(transfer)).text,
-            (unsigned long long)http->limit_ns);
+            errand__operation_length(http->limit_ns).text);
     return arm(job, http);
 }
 
-/* Passes on what came, until nothing is due. */
+/* Passes on what came, and what is due. */
 static void
 hear(http_state *http)
 {
@@ -131,8 +140,7 @@ hear(http_state *http)
     }
     if (http->timing && http->timer.done)
         http->timing = false;
-    while (!transfer->over && transfer->timer_at <= errand__clock_now())
-        errand__transfer_act(transfer, -1, 0);
+    errand__transfer_timers(transfer);
 }
 
 static int32_t

@@ -68,6 +68,7 @@ typedef struct errand__transfer {
     uint64_t timer_at; /* UINT64_MAX = none */
     errand__growing head, body;
     errand__transfer_trouble trouble;
+    const errand__growing *trouble_in;
     bool streams, paused, head_done, over;
     CURLcode result;
 } errand__transfer;
@@ -79,6 +80,8 @@ void errand__transfer_destroy(errand__transfer *transfer); /* NULL-safe */
 bool errand__transfer_again(errand__transfer *transfer, const char *url, bool post);
 /* There is something at a socket (events of poll), or its time has come (fd -1). */
 void errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events);
+/* Does what is due, but not for ever. */
+void errand__transfer_timers(errand__transfer *transfer);
 /* 0, or fails the job. */
 int32_t errand__transfer_result(errand_job *job, const errand__transfer *transfer);
 uint32_t errand__transfer_status(const errand__transfer *transfer);

@@ -24,12 +24,14 @@ drop_response(void *data, size_t size)
 static int32_t take_piece(errand_job *job, void *thing, size_t chunk_max,
                           errand_payload *out_item);
 static int piece_fd(void *thing);
+static uint32_t piece_events(void *thing);
 static void let_transfer(void *thing);
 
 static const errand__source_type pieces_type = {
     .name = "http body",
     .take = take_piece,
     .fd = piece_fd,
+    .events = piece_events,
     .let = let_transfer,
 };
 
@@ -138,8 +140,7 @@ take_piece(errand_job *job, void *thing, size_t chunk_max, errand_payload *out_i
         }
         if (piece_fd(transfer) >= 0)
             errand__transfer_act(transfer, piece_fd(transfer), POLLIN);
-        while (!transfer->over && transfer->timer_at <= errand__clock_now())
-            errand__transfer_act(transfer, -1, 0);
+        errand__transfer_timers(transfer);
     }
     if (transfer->body.used > 0)
         return give_piece(job, transfer, chunk_max, out_item);
@@ -155,6 +156,15 @@ piece_fd(void *thing)
         if (transfer->wants[i].fd >= 0)
             return transfer->wants[i].fd;
     return -1;
+}
+
+/* It wants to go on at once: nearly every socket can be written to. */
+static uint32_t
+piece_events(void *thing)
+{
+    const errand__transfer *transfer = thing;
+
+    return transfer->timer_at <= errand__clock_now() ? POLLIN | POLLOUT : POLLIN;
 }
 
 static void

@@ -14,7 +14,8 @@
 enum {
     HEAD_MAX = 256 * 1024,
     BODY_DEFAULT = 64 * 1024 * 1024,
-    STREAM_AHEAD = 256 * 1024
+    STREAM_AHEAD = 256 * 1024,
+    STEPS_AT_ONCE = 64
 };
 static const long connect_default_ms = 10000;
 
@@ -79,6 +80,28 @@ add_addresses(errand__transfer *transfer, const errand_http_config *config,
     return list != NULL;
 }
 
+/* Without a value libcurl would take it for "leave this header out". */
+static bool
+add_header(errand__transfer *transfer, const char *header)
+{
+    size_t name = strcspn(header, ":");
+    bool empty = header[name + 1 + strspn(header + name + 1, " \t")] == 0;
+    char *bare = empty ? errand__operation_block_alloc(name + 2) : NULL;
+    struct curl_slist *list = NULL;
+
+    if (bare != NULL) {
+        memcpy(bare, header, name);
+        bare[name] = ';';
+    }
+    if (!empty || bare != NULL)
+        list = errand__curl_load()->curl_slist_append(transfer->headers,
+                                                      empty ? bare : header);
+    errand__operation_block_free(bare);
+    if (list != NULL)
+        transfer->headers = list;
+    return list != NULL;
+}
+
 static bool
 set_up_safety(errand__transfer *transfer, const errand_http_config *config)
 {
@@ -89,6 +112,7 @@ set_up_safety(errand__transfer *transfer, const errand_http_config *config)
     curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl->curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_NONE); /* of the url */
     curl->curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, checks ? 1L : 0L);
     curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, checks ? 2L : 0L);
@@ -112,14 +136,9 @@ set_up(errand__transfer *transfer, const errand_http_config *config,
 
     if (!set_up_safety(transfer, config))
         return false;
-    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++) {
-        struct curl_slist *list =
-            curl->curl_slist_append(transfer->headers, config->headers[i]);
-
-        if (list == NULL)
+    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
+        if (!add_header(transfer, config->headers[i]))
             return false;
-        transfer->headers = list;
-    }
     if (!origin->numeric && !add_addresses(transfer, config, origin))
         return false;
     curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
@@ -202,6 +221,15 @@ errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events)
         }
 }
 
+void
+errand__transfer_timers(errand__transfer *transfer)
+{
+    for (int steps = 0; steps < STEPS_AT_ONCE && !transfer->over &&
+                        transfer->timer_at <= errand__clock_now();
+         steps++)
+        errand__transfer_act(transfer, -1, 0);
+}
+
 /* ---- what libcurl says ------------------------------------------------------------------------- */
 
 static int
@@ -244,6 +272,7 @@ grow(errand__transfer *transfer, errand__growing *into, const char *bytes, size_
 {
     if (size > into->max - into->used) {
         transfer->trouble = TRANSFER_TOO_LARGE;
+        transfer->trouble_in = into;
         return false;
     }
     if (size > into->room - into->used) {
@@ -256,6 +285,7 @@ grow(errand__transfer *transfer, errand__growing *into, const char *bytes, size_
                           : errand__operation_block_grow(into->bytes, room);
         if (wider == NULL) {
             transfer->trouble = TRANSFER_NO_MEMORY;
+            transfer->trouble_in = into;
             return false;
         }
         into->bytes = wider;
@@ -339,11 +369,20 @@ errand__transfer_result(errand_job *job, const errand__transfer *transfer)
     if (transfer->result == CURLE_OK)
         return 0;
     if (transfer->trouble == TRANSFER_NO_MEMORY)
-        return errand__operation_no_memory(job, transfer->body.room * 2);
+        return errand__operation_no_memory(job, transfer->trouble_in->room * 2);
+    if (transfer->trouble == TRANSFER_TOO_LARGE &&
+        transfer->trouble_in == &transfer->head)
+        return errand__operation_failed(job, ERRAND_OPERATION_PROTOCOL,
+                                        "%s: the answer's head is larger than %zu bytes",
+                                        shown.text, transfer->head.max);
     if (transfer->trouble == TRANSFER_TOO_LARGE)
         return errand__operation_failed(job, ERRAND_OPERATION_TOO_LARGE,
                                         "%s: the answer is larger than %zu bytes",
                                         shown.text, transfer->body.max);
+    if (transfer->result == CURLE_OUT_OF_MEMORY && !transfer->head_done)
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_MEMORY,
+            "%s: memory ran out, or a line of the answer's head is too long", shown.text);
     return errand__operation_failed(
         job, code_of(transfer->result), "%s: %s", shown.text,
         errand__curl_load()->curl_easy_strerror(transfer->result));

@@ -19,7 +19,7 @@ next_own(errand_runtime *runtime, uint32_t *at)
     while (*at < errand__lease_count(runtime)) {
         errand_lease *lease = runtime->leases[(*at)++];
 
-        if (!lease->closed && lease->executor->ops->sleep != NULL)
+        if ((!lease->closed || lease->lingers) && lease->executor->ops->sleep != NULL)
             return lease;
     }
     return NULL;
@@ -41,8 +41,12 @@ errand__collect_leases(errand_runtime *runtime)
     for (uint32_t i = 0; i < errand__lease_count(runtime); i++) {
         errand_lease *lease = runtime->leases[i];
 
-        if (!lease->closed && lease->executor->ops->collect != NULL)
+        if ((!lease->closed || lease->lingers) && lease->executor->ops->collect != NULL)
             lease->executor->ops->collect(lease);
+        if (lease->lingers && !lease->executor->ops->lingers(lease)) {
+            lease->lingers = false;
+            runtime->collectors--;
+        }
     }
 }
 

@@ -8,9 +8,11 @@ errand__end_lease(errand_lease *lease, uint64_t deadline_ns)
 {
     if (lease->closed)
         return;
+    const errand__executor_ops *ops = lease->executor->ops;
     lease->closed = true;
-    lease->executor->ops->detach(lease, deadline_ns);
-    if (lease->executor->ops->collect != NULL)
+    ops->detach(lease, deadline_ns);
+    lease->lingers = ops->lingers != NULL && ops->lingers(lease);
+    if (ops->collect != NULL && !lease->lingers)
         ((errand_runtime *)lease->runtime)->collectors--;
 }
 

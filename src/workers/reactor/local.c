@@ -9,8 +9,8 @@
  * so one system call waits for both.
  *
  * A lease that ends while the kernel still has something of it leaves its loop behind, among the
- * thread's left ones: the thread's other leases, and the next that it attaches, look after them.
- * Until then everything that the kernel has stays as it is. */
+ * thread's left ones: its runtime, while that lives, the thread's other leases, and the next that
+ * it attaches look after them.  Until then everything that the kernel has stays as it is. */
 #include "workers/reactor/reactor.h"
 
 #define ROUNDS_AT_ONCE 8
@@ -244,6 +244,14 @@ local_detach(errand_lease *lease, uint64_t deadline_ns)
     errand__list_append(&left, &loop->left);
 }
 
+static bool
+local_lingers(const errand_lease *lease)
+{
+    const errand__loop_lease *mine = lease->impl;
+
+    return errand__roster_busy(&mine->roster) != 0;
+}
+
 static void
 local_forget(errand_lease *lease)
 {
@@ -271,6 +279,7 @@ const errand__executor_ops errand__reactor_local_ops = {
     .detach = local_detach,
     .snapshot = errand__reactor_snapshot,
     .destroy = errand__reactor_destroy,
+    .lingers = local_lingers,
     .forget = local_forget,
     .collect = local_collect,
     .rest = local_rest,

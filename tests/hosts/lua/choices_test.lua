@@ -39,6 +39,9 @@ test("workload_keeps_everything_without_a_tape", function()
     for _, options in ipairs { { seed = 1 }, { order = "arrival" } } do
         errand.run(function()
             equal(table.concat(errand.workload(4), " "), "1 2 3 4")
+            check.raises(errand.workload, math.maxinteger) -- and not built for ever
+            local many = setmetatable({}, { __len = function() return 1 << 40 end })
+            check.raises(errand.workload, many)
             equal(table.concat(errand.workload({ "a", "b" }, "letters"), " "), "a b")
             equal(#errand.workload(0), 0)
             check.raises(errand.workload, -1)

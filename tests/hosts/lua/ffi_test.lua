@@ -290,6 +290,36 @@ process("crashes_up_to_the_limit_that_was_set_open_no_breaker", function(c)
     for _ = 1, 12 do check.raises_code("crashed", c:fn("abort", "void ()")) end
 end, { isolation = "process", workers = 1, crash_limit = 100 })
 
+both("what_a_script_finalised_itself_is_refused", function(c)
+    local labs, abs = c:fn("labs", "i64 (i64)"), c:fn("abs", "i32 (i32)")
+    local buffer = errand.ffi.buffer(4)
+    for _, object in ipairs { labs, buffer } do
+        local collect = getmetatable(object).__gc
+        collect(object)
+        collect(object)
+    end
+    check.raises_code("misuse", labs, -1)
+    check.raises_code("misuse", tostring, labs)
+    check.raises_code("misuse", buffer.get, buffer)
+    check.raises_code("misuse", buffer.set, buffer, 1, "")
+    check.raises_code("misuse", function() return #buffer end)
+    check.raises_code("inval", c:fn("memset", "void (out bytes, i32, u64)"), buffer, 0, 4)
+    equal(abs(-3), 3)
+end)
+
+both("a_text_with_a_zero_byte_is_no_string", function(c)
+    contains(check.raises_code("inval", c:fn("strlen", "u64 (string)"), "ab\0cd").message,
+        "describe it as bytes")
+    equal(c:fn("strlen", "u64 (bytes)")("ab\0cd"), 2)
+    check.raises(c.fn, c, "labs", "i64 (i64)\0")
+end)
+
+both("a_long_signature_leaves_room_for_what_is_wrong_with_it", function(c)
+    local long = "i32 (" .. ("i32, "):rep(5000) .. "rubbish)"
+    contains(check.raises_code("inval", c.fn, c, "abs", long).message, ": column ")
+    contains(check.raises_code("inval", c.fn, c, "abs", ("x"):rep(5000)).message, "no parameters")
+end)
+
 check.test("a_call_outside_a_run_names_errand_run", function()
     local abs = errand.ffi.open(nil):fn("abs", "i32 (i32)")
     contains(check.raises_code("misuse", abs, -1), "errand.run")

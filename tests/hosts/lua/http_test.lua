@@ -17,6 +17,10 @@ both("an_url_that_is_none_is_refused", function()
     check.raises_code("inval", errand.http.get, "ftp://127.0.0.1/")
     check.raises_code("inval", errand.http.get, "")
     check.raises(errand.http.get, "http://127.0.0.1/", { headers = { A = "b\r\nC: d" } })
+    for _, name in ipairs { "", "a b", "a:", ":", "\xff" } do
+        contains(check.raises(errand.http.get, "http://127.0.0.1/", { headers = { [name] = "1" } }),
+            "no name of a header")
+    end
     check.raises(errand.http.get, "http://127.0.0.1/", { time = 1 })
     check.raises(errand.http.post, "http://127.0.0.1/")
     check.raises_code("connection_failed", errand.http.get, "http://127.0.0.1:1/")

@@ -70,6 +70,19 @@ say_large(int fd)
     free(bytes);
 }
 
+/* As fast as it goes, until nobody listens. */
+static void
+flood(int fd, const char *text)
+{
+    static char bytes[65536];
+    size_t length = strlen(text), count = sizeof bytes / length;
+
+    for (size_t i = 0; i < count; i++)
+        memcpy(bytes + i * length, text, length);
+    while (send(fd, bytes, count * length, MSG_NOSIGNAL) > 0) {
+    }
+}
+
 static void
 answer(int fd, const char *request, size_t body)
 {
@@ -98,6 +111,17 @@ answer(int fd, const char *request, size_t body)
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort");
     } else if (strncmp(request, "GET /rubbish ", 13) == 0) {
         say(fd, "this is no protocol at all\r\n\r\n");
+    } else if (strncmp(request, "GET /flood ", 11) == 0) {
+        say(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;");
+        flood(fd, "x"); /* the chunk's head never ends */
+    } else if (strncmp(request, "GET /head ", 10) == 0) {
+        say(fd, "HTTP/1.1 200 OK\r\n");
+        flood(fd, "X-Head: of a thousand lines\r\n");
+    } else if (strncmp(request, "GET /seen ", 10) == 0) {
+        snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n",
+                 strlen(request));
+        say(fd, text);
+        say(fd, request);
     } else if (strncmp(request, "GET /silent ", 12) == 0) {
         char byte;
 
@@ -317,6 +341,56 @@ servers_that_break_off_or_babble_are_failures(void **state)
 }
 
 static void
+a_server_that_sends_for_ever_holds_nobody_beyond_the_limit(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_http_config config = config_of("/flood");
+    uint64_t before = errand_deadline_in(0);
+
+    config.limit_ns = 100000000;
+    assert_null(request(rig, &config, &result));
+    assert_non_null(strstr(result.message, "longer than 100 ms"));
+    net_assert_failed(&result, ERRAND_OPERATION_TIMEOUT);
+    assert_true(errand_deadline_in(0) - before < UINT64_C(2000000000));
+    config = config_of("/head");
+    config.body_max = 10;
+    assert_null(request(rig, &config, &result));
+    assert_non_null(strstr(result.message, "head is larger than 262144 bytes"));
+    net_assert_failed(&result, ERRAND_OPERATION_PROTOCOL);
+}
+
+static void
+a_server_sees_the_headers_that_were_given_and_no_user_of_the_url(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_http_config config = config_of("/seen");
+    const char *const headers[] = {"X-Empty:", "X-Blank: ", "X-One: 1", NULL};
+    const char *bad[] = {NULL, NULL};
+    static const char *const wrong[] = {": 1", "X One: 1", "X", "X\t: 1", "X;", "\xc3: 1"};
+    char url[64];
+    errand_spec spec;
+
+    config.headers = headers;
+    snprintf(url, sizeof url, "http://me:secret@%s", url_of("/seen") + strlen("http://"));
+    config.url = url;
+    const errand_http_response *response = request(rig, &config, &result);
+    assert_non_null(response);
+    const char *seen = (const char *)response->body.bytes;
+    assert_null(strstr(seen, "Authorization"));
+    assert_non_null(strstr(seen, "\r\nX-Empty:\r\n"));
+    assert_non_null(strstr(seen, "\r\nX-Blank:\r\n"));
+    assert_non_null(strstr(seen, "\r\nX-One: 1\r\n"));
+    net_clear(&result);
+    config.headers = bad;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        bad[0] = wrong[i];
+        assert_int_equal(errand_spec_http(&spec, &config), ERRAND_EINVAL);
+    }
+}
+
+static void
 names_need_addresses_and_get_them(void **state)
 {
     net_rig *rig = *state;
@@ -487,6 +561,8 @@ main(void)
         WITH_SERVER(redirects_are_followed_as_far_as_they_may),
         WITH_SERVER(limits_of_size_and_time_end_a_request),
         WITH_SERVER(servers_that_break_off_or_babble_are_failures),
+        WITH_SERVER(a_server_that_sends_for_ever_holds_nobody_beyond_the_limit),
+        WITH_SERVER(a_server_sees_the_headers_that_were_given_and_no_user_of_the_url),
         WITH_SERVER(names_need_addresses_and_get_them),
         WITH_SERVER(a_streamed_body_is_a_source),
         WITH_SERVER(certificates_are_checked_unless_it_is_asked_for),

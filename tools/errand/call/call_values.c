@@ -37,6 +37,7 @@ errand__call_values_fini(errand__call_values *values)
         free(values->kept[--values->kept_count]);
 }
 
+
 /* ---- words -------------------------------------------------------------------------------- */
 
 static bool

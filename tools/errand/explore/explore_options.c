@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* explore_options: the command line of errand explore. */
 #include "explore/explore.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -220,6 +223,32 @@ check(const errand__explore *explore, int words)
     return false;
 }
 
+/* What is written at the end can be, and takes the place of nothing that is read. */
+static bool
+check_places(const errand__explore *explore)
+{
+    const char *path = explore->report_path;
+    struct stat kept;
+    if (stat(explore->keep, &kept) != 0 || !S_ISDIR(kept.st_mode)) {
+        errand__help_problem("--keep %s: there is no such folder: give one",
+                             explore->keep);
+        return false;
+    }
+    if (path == NULL)
+        return true;
+    if (!errand__paths_apart("--report", path, "the script", explore->run.script) ||
+        !errand__paths_apart("--report", path, "--tape", explore->tape_path))
+        return false;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        errand__help_problem("--report %s: %s: give a file that can be written", path,
+                             strerror(errno));
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
 /* What a tape, or --from-step, means for the rest. */
 static void
 settle(errand__explore *explore)
@@ -278,5 +307,5 @@ errand__explore_options_read(int argc, char **argv, errand__explore *out)
         out->run.argv = argv + optind + 1;
     }
     settle(out);
-    return out->help || check(out, count);
+    return out->help || (check(out, count) && check_places(out));
 }

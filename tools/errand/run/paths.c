@@ -26,6 +26,17 @@ same_file(const char *a, const char *b)
 }
 
 bool
+errand__paths_apart(const char *option, const char *path, const char *what,
+                    const char *other)
+{
+    if (other == NULL || !same_file(path, other))
+        return true;
+    errand__help_problem("%s %s: that is the same file as %s: give another one", option,
+                         path, what);
+    return false;
+}
+
+bool
 errand__paths_check(const errand__options *options)
 {
     const named_path written[] = {{"--record", options->record_path},
@@ -40,11 +51,9 @@ errand__paths_check(const errand__options *options)
         /* The last ones are written themselves: each pair once. */
         size_t count = 3 + i;
         for (size_t k = 0; k < count && written[i].path != NULL; k++) {
-            if (others[k].path == NULL || !same_file(written[i].path, others[k].path))
-                continue;
-            errand__help_problem("%s %s: that is the same file as %s: give another one",
-                                 written[i].option, written[i].path, others[k].option);
-            return false;
+            if (!errand__paths_apart(written[i].option, written[i].path,
+                                     others[k].option, others[k].path))
+                return false;
         }
     }
     return true;
