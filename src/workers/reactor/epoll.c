@@ -223,7 +223,7 @@ finish(errand__loop *loop, errand_io *io, int32_t result)
 
     request->state &= (uintptr_t)(ERRAND__IO_UNDER_WAY | ERRAND__IO_ASKED);
     if (errand__kinds[io->kind].many)
-        errand__request_item(loop, io, result);
+        errand__request_item(loop, io, result, false);
     else
         errand__request_done(loop, io, result);
 }
