@@ -14,8 +14,9 @@
 #include "workers/reactor/reactor.h"
 
 #define ROUNDS_AT_ONCE 8
-#define SUBMITS_SHARED 15 /* handlers that are quick at submitting share a reading of the clock */
-#define SHARED_US      50
+#define SUBMITS_SHARED                                                                   \
+    15 /* handlers that are quick at submitting share a reading of the clock */
+#define SHARED_US 50
 
 /* left: loops of this thread whose leases have ended. */
 static _Thread_local errand__link left;

@@ -16,23 +16,50 @@
 
 #ifdef WATCHED_BY_TSAN
 /* liburing maps the queues by system calls that ThreadSanitizer does not see: to it they are still
- * what another thread had at those addresses before.  Mapped once more, by a call that it sees,
- * they are new. */
-static void
+ * what another thread had at those addresses before.  Mapped anew, by a call that it sees, they
+ * are new; the kernel does not let that be at the same address. */
+static ptrdiff_t
 map_again(void *at, size_t size, int fd, off_t what)
 {
-    ERRAND_ASSERT(mmap(at, size, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, what) == at);
+    char *anew =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, what);
+
+    ERRAND_ASSERT(anew != MAP_FAILED && munmap(at, size) == 0);
+    return anew - (char *)at;
 }
+
+#define MOVE(pointer, by) ((pointer) = (void *)((char *)(pointer) + (by)))
 
 static void
 show_tsan(struct io_uring *ring)
 {
-    map_again(ring->sq.ring_ptr, ring->sq.ring_sz, ring->ring_fd, IORING_OFF_SQ_RING);
-    if (ring->cq.ring_ptr != ring->sq.ring_ptr)
-        map_again(ring->cq.ring_ptr, ring->cq.ring_sz, ring->ring_fd, IORING_OFF_CQ_RING);
-    map_again(ring->sq.sqes, ring->sq.ring_entries * sizeof(struct io_uring_sqe),
-              ring->ring_fd, IORING_OFF_SQES);
+    struct io_uring_sq *sq = &ring->sq;
+    struct io_uring_cq *cq = &ring->cq;
+    bool one = cq->ring_ptr == sq->ring_ptr;
+    ptrdiff_t by =
+        map_again(sq->ring_ptr, sq->ring_sz, ring->ring_fd, IORING_OFF_SQ_RING);
+
+    MOVE(sq->ring_ptr, by);
+    MOVE(sq->khead, by);
+    MOVE(sq->ktail, by);
+    MOVE(sq->kring_mask, by);
+    MOVE(sq->kring_entries, by);
+    MOVE(sq->kflags, by);
+    MOVE(sq->kdropped, by);
+    MOVE(sq->array, by);
+    if (!one)
+        by = map_again(cq->ring_ptr, cq->ring_sz, ring->ring_fd, IORING_OFF_CQ_RING);
+    MOVE(cq->ring_ptr, by);
+    MOVE(cq->khead, by);
+    MOVE(cq->ktail, by);
+    MOVE(cq->kring_mask, by);
+    MOVE(cq->kring_entries, by);
+    MOVE(cq->kflags, by);
+    MOVE(cq->koverflow, by);
+    MOVE(cq->cqes, by);
+    by = map_again(sq->sqes, sq->ring_entries * sizeof(struct io_uring_sqe),
+                   ring->ring_fd, IORING_OFF_SQES);
+    MOVE(sq->sqes, by);
 }
 #else
 static void

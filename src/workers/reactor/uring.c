@@ -26,7 +26,9 @@
 #include "workers/reactor/entries.h"
 #include "workers/reactor/uring.h"
 
-enum { MULTI_LEAST = 8 }; /* free places of a ring for which an accept goes on by itself */
+enum {
+    MULTI_LEAST = 8
+}; /* free places of a ring for which an accept goes on by itself */
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -333,7 +335,8 @@ set_alarm(errand__loop *loop, uint64_t at_ns)
     else if (at_ns == UINT64_MAX)
         io_uring_prep_timeout_remove(entry, ERRAND__TAG_ALARM, 0);
     else
-        io_uring_prep_timeout_update(entry, &self->alarm, ERRAND__TAG_ALARM, IORING_TIMEOUT_ABS);
+        io_uring_prep_timeout_update(entry, &self->alarm, ERRAND__TAG_ALARM,
+                                     IORING_TIMEOUT_ABS);
     tagged(entry, armed ? ERRAND__TAG_NOBODY : ERRAND__TAG_ALARM);
     loop->alarm_ns = at_ns;
     (void)errand__uring_enter(loop, NULL);

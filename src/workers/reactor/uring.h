@@ -15,7 +15,8 @@ typedef struct errand__uring {
     int bell;
     int signal; /* see descriptor; -1 = nobody asked */
     bool bell_polled, deferred;
-    bool looked;     /* the kernel was asked for what it had put off: see errand__uring_waits */
+    bool
+        looked; /* the kernel was asked for what it had put off: see errand__uring_waits */
     uint32_t pipers; /* requests under way that may raise SIGPIPE */
     struct __kernel_timespec alarm;
     errand__pieces *pieces; /* NULL: nobody received many yet, or the kernel cannot */

@@ -26,7 +26,8 @@ typedef struct taker {
     atomic_bool told, waker_there;
     errand_waker *waker;
     void *seen; /* descriptors or bytes */
-    size_t taken, wanted; /* wanted: asks its request back when it has so many; 0 = never */
+    size_t taken,
+        wanted; /* wanted: asks its request back when it has so many; 0 = never */
     int32_t end;
     atomic_int *drops;
 } taker;
@@ -161,8 +162,8 @@ are_of(const crowd *self, size_t from, const int32_t *descriptors, size_t count)
         struct sockaddr_in peer;
         socklen_t length = sizeof peer;
 
-        assert_int_equal(
-            getpeername(descriptors[i], (struct sockaddr *)&peer, &length), 0);
+        assert_int_equal(getpeername(descriptors[i], (struct sockaddr *)&peer, &length),
+                         0);
         assert_int_equal(peer.sin_port, self->ports[from + i]);
         assert_true((fcntl(descriptors[i], F_GETFD) & FD_CLOEXEC) != 0);
         close(descriptors[i]);
@@ -573,10 +574,8 @@ left_receive_body(scene *world, const rig_config *config)
     (void)config;
     for (int way = 0; way < 2; way++) {
         atomic_int drops = 0;
-        taker left = {.holds = true,
-                      .leaves = true,
-                      .told_panic = way == 1,
-                      .drops = &drops};
+        taker left = {
+            .holds = true, .leaves = true, .told_panic = way == 1, .drops = &drops};
         size_t had = world->seen[0].count;
         char *ring = malloc(RING);
         int ends[2];
