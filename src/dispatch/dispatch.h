@@ -244,6 +244,17 @@ errand__hands_read(errand__hands *hands)
         hands->base_ns +
         (uint64_t)((double)(hands->cycles - hands->base_cycles) * hands->ns_per_cycle);
 }
+/* The same for the begin or end of a job: where jobs are tiny, a few share a reading. */
+static inline void
+errand__hands_glance(errand__hands *hands)
+{
+    if (hands->lazy_left > 0) {
+        hands->lazy_left--;
+        return;
+    }
+    errand__hands_read(hands);
+    hands->lazy_left = hands->lazy;
+}
 /* Wakes the runtime whose wake was put off; at the end of a group, before anything that may block. */
 static inline void
 errand__hands_ring(errand__hands *hands, errand__block *block)

@@ -117,12 +117,7 @@ stamp_times(errand_job *job, errand__record *record)
         record->times = 1; /* the label has them */
         return;
     }
-    if (hands->lazy_left > 0)
-        hands->lazy_left--;
-    else {
-        errand__hands_read(hands);
-        hands->lazy_left = hands->lazy;
-    }
+    errand__hands_glance(hands);
     end = hands->now_ns;
     record->times = errand__times_pack(job->t_start - job->block->epoch_ns,
                                        end > job->t_start ? end - job->t_start : 0);

@@ -116,7 +116,7 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
     errand__poll answer;
 
     hands->epoch = roster->lease->epoch;
-    errand__hands_read(hands);
+    errand__hands_glance(hands);
     if (waker->job.is_async) { /* set by its start */
         if (!take_pending(roster, waker))
             return false;
@@ -125,8 +125,8 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
             poller->recall(poller, waker);
         answer = errand__hands_poll(hands, waker);
     } else {
-        uint64_t waited =
-            hands->cycles - waker->job.t_start; /* see errand__roster_enter */
+        uint64_t since = waker->job.t_start; /* see errand__roster_enter */
+        uint64_t waited = hands->cycles > since ? hands->cycles - since : 0;
 
         poller->waker = waker;
         errand__ages_began(&roster->ages, waker->job.record, waker->job.generation,

@@ -105,9 +105,11 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
     waker->job.block = roster->lease->block;
     waker->job.t_start = cycles; /* until it starts */
     enter_one(roster);
+    /* The record's reference and the queue's: until the job runs nobody else has one. */
+    atomic_store_explicit(&waker->refs, 2, memory_order_relaxed);
     atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN,
                           memory_order_release); /* Pairs: waker-state */
-    return errand_waker_hold(waker);
+    return waker;
 }
 
 void
@@ -151,6 +153,14 @@ errand__waker_end(errand_waker *waker)
 
     if (live_less(roster))
         errand__futex_wake(&roster->live, 1);
+    if (roster->lock == NULL && has_port &&
+        atomic_load_explicit(&waker->refs, memory_order_acquire) ==
+            2) { /* Pairs: waker-refs.  The record's and this one, both this thread's. */
+        atomic_store_explicit(&waker->state, ERRAND__WAKER_DEAD, memory_order_relaxed);
+        atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
+        errand__roster_keep_less(roster);
+        return;
+    }
     /* From here on a woken one may be popped and take its roster along. */
     before = atomic_exchange_explicit(&waker->state, ERRAND__WAKER_DEAD,
                                       memory_order_acq_rel); /* Pairs: waker-state */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: epoll, where the kernel refuses io_uring.
  *
- * - What was started is tried at the next turn, and if it would block, waits at its descriptor.
- *   Each descriptor is registered once, for one event, with all that its requests wait for; an
- *   event has all of them tried again.
- * - Descriptors are numbers that others close and open again, so what the kernel knows of one is
- *   only believed when it answers: ENOENT and EEXIST are mended at once.
+ * - What was started is tried at the next turn, and if it would block, waits at its descriptor
+ *   (lines.c).  An event has all that wait there tried again.
  * - What cannot be waited for (files) is the filers'; what they have done comes back through a
  *   stack and a descriptor of this back end's own. */
 #include <errno.h>
@@ -17,24 +14,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include "workers/reactor/calls.h"
+#include "workers/reactor/epoll.h"
 
-#define EVENTS     64
-#define CHUNK      256 /* descriptors whose lines are allocated together */
-#define CHUNKS_MAX 4096
-#define WAIT_SHIFT 16 /* what a request waits for, in its state */
-enum { MARK_BELL = 1, MARK_RETURNED = 2, MARK_ALARM = 3, MARK_FIRST_FD = 4 };
-
-typedef struct line { /* a descriptor's */
-    errand__link requests;
-    uint32_t registered; /* what the kernel was told, as far as it is believed */
-} line;
-typedef struct epoll {
-    int fd, bell, returned, alarm;
-    errand__link fresh; /* to be tried */
-    line *chunks[CHUNKS_MAX];
-} epoll;
-
-static void attempt(errand__loop *loop, errand_io *io);
+#define EVENTS 64
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
@@ -52,7 +34,7 @@ clear_of_standard(int fd)
 }
 
 static int
-watch(const epoll *self, int fd, uint32_t events, uint64_t mark)
+watch(const errand__epoll *self, int fd, uint32_t events, uint64_t mark)
 {
     struct epoll_event event = {.events = events, .data.u64 = mark};
 
@@ -62,10 +44,9 @@ watch(const epoll *self, int fd, uint32_t events, uint64_t mark)
 static void
 epoll_fini(errand__loop *loop)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
 
-    for (size_t i = 0; i < CHUNKS_MAX; i++)
-        errand__mem_free(NULL, self->chunks[i], CHUNK * sizeof(line));
+    errand__lines_free(self);
     if (self->fd >= 0)
         close(self->fd);
     if (self->returned >= 0)
@@ -79,7 +60,7 @@ epoll_fini(errand__loop *loop)
 static int
 epoll_init(errand__loop *loop, int bell)
 {
-    epoll *self = errand__mem_alloc(NULL, sizeof *self);
+    errand__epoll *self = errand__mem_alloc(NULL, sizeof *self);
     int error;
 
     if (self == NULL)
@@ -94,124 +75,14 @@ epoll_init(errand__loop *loop, int bell)
     if (self->returned >= 0)
         self->alarm = clear_of_standard(
             timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (self->alarm >= 0 && watch(self, bell, EPOLLIN | EPOLLET, MARK_BELL) == 0 &&
-        watch(self, self->returned, EPOLLIN, MARK_RETURNED) == 0 &&
-        watch(self, self->alarm, EPOLLIN, MARK_ALARM) == 0)
+    if (self->alarm >= 0 &&
+        watch(self, bell, EPOLLIN | EPOLLET, ERRAND__MARK_BELL) == 0 &&
+        watch(self, self->returned, EPOLLIN, ERRAND__MARK_RETURNED) == 0 &&
+        watch(self, self->alarm, EPOLLIN, ERRAND__MARK_ALARM) == 0)
         return 0;
     error = errno;
     epoll_fini(loop);
     return error;
-}
-
-/* ---- waiting at a descriptor ---------------------------------------------------------------------- */
-
-static line *
-line_of(epoll *self, int fd, bool make)
-{
-    size_t chunk = (size_t)fd / CHUNK;
-
-    if (fd < 0 || chunk >= CHUNKS_MAX)
-        return NULL;
-    if (self->chunks[chunk] == NULL && make) {
-        self->chunks[chunk] = errand__mem_alloc(NULL, CHUNK * sizeof(line));
-        for (size_t i = 0; self->chunks[chunk] != NULL && i < CHUNK; i++)
-            errand__list_init(&self->chunks[chunk][i].requests);
-    }
-    return self->chunks[chunk] == NULL ? NULL : &self->chunks[chunk][(size_t)fd % CHUNK];
-}
-
-static uint32_t
-waits_for(errand__link *link)
-{
-    return (uint32_t)(errand__request_of(errand__request_io(link))->state >> WAIT_SHIFT);
-}
-
-/* Tells the kernel what this descriptor's requests wait for.  An errno. */
-static int
-register_fd(epoll *self, int fd, line *mine)
-{
-    struct epoll_event event = {.events = EPOLLONESHOT,
-                                .data.u64 = (uint64_t)fd + MARK_FIRST_FD};
-    int known = mine->registered != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-
-    for (errand__link *link = mine->requests.next; link != &mine->requests;
-         link = link->next)
-        event.events |= waits_for(link);
-    mine->registered = event.events;
-    if (epoll_ctl(self->fd, known, fd, &event) == 0)
-        return 0;
-    if (errno == ENOENT || errno == EEXIST)
-        known = known == EPOLL_CTL_MOD ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-    else
-        return errno;
-    return epoll_ctl(self->fd, known, fd, &event) == 0 ? 0 : errno;
-}
-
-/* An errno. */
-static int
-wait_at(errand__loop *loop, errand_io *io, int fd, uint32_t events)
-{
-    epoll *self = loop->state;
-    errand__request *request = errand__request_of(io);
-    line *mine = line_of(self, fd, true);
-    int error;
-
-    if (mine == NULL)
-        return ENOMEM;
-    request->state = (request->state & ((1U << WAIT_SHIFT) - 1)) |
-                     (uintptr_t)events << WAIT_SHIFT | ERRAND__IO_POLLING |
-                     ERRAND__IO_LISTED;
-    errand__list_append(&mine->requests, &request->link);
-    if ((mine->registered & events) == events && (mine->registered & EPOLLONESHOT) != 0 &&
-        mine->requests.next != &request->link)
-        return 0; /* another waits for the same */
-    error = register_fd(self, fd, mine);
-    if (error != 0) {
-        errand__list_unlink(&request->link);
-        request->state &= ~(uintptr_t)ERRAND__IO_LISTED;
-    }
-    return error;
-}
-
-/* An event: all that wait here are tried again. */
-static void
-descriptor_ready(errand__loop *loop, int fd)
-{
-    epoll *self = loop->state;
-    line *mine = line_of(self, fd, false);
-    errand__link stop;
-
-    if (mine == NULL || errand__list_empty(&mine->requests))
-        return;
-    /* Registered once: who goes on waiting registers again, behind the mark. */
-    mine->registered = EPOLLONESHOT;
-    errand__list_append(&mine->requests, &stop);
-    while (mine->requests.next != &stop) {
-        errand__request *request =
-            errand__request_of(errand__request_io(mine->requests.next));
-
-        errand__list_unlink(&request->link);
-        errand__list_append(&self->fresh, &request->link);
-    }
-    errand__list_unlink(&stop);
-}
-
-/* Nobody waits at a descriptor that is being closed. */
-static void
-descriptor_closes(errand__loop *loop, int fd)
-{
-    epoll *self = loop->state;
-    line *mine = line_of(self, fd, false);
-
-    if (mine == NULL)
-        return;
-    mine->registered = 0;
-    while (!errand__list_empty(&mine->requests)) {
-        errand_io *io = errand__request_io(mine->requests.next);
-
-        errand__list_unlink(mine->requests.next);
-        errand__request_finish_later(loop, io, -ECANCELED);
-    }
 }
 
 /* ---- a try ------------------------------------------------------------------------------------------ */
@@ -223,7 +94,7 @@ finish(errand__loop *loop, errand_io *io, int32_t result)
 
     request->state &= (uintptr_t)(ERRAND__IO_UNDER_WAY | ERRAND__IO_ASKED);
     if (errand__kinds[io->kind].many)
-        errand__request_item(loop, io, result);
+        errand__request_item(loop, io, result, false);
     else
         errand__request_done(loop, io, result);
 }
@@ -238,7 +109,7 @@ attempt(errand__loop *loop, errand_io *io)
     int error = 0;
 
     if (io->kind == ERRAND_IO_CLOSE)
-        descriptor_closes(loop, io->fd);
+        errand__lines_close(loop, io->fd);
     if (guard.active)
         errand__pipe_guard_enter(&guard);
     result = kind->attempt(io);
@@ -257,7 +128,7 @@ attempt(errand__loop *loop, errand_io *io)
                                                      : (uint32_t)EPOLLOUT;
         bool other = io->kind == ERRAND_IO_SPLICE && result == ERRAND__TRY_OUT;
 
-        error = wait_at(loop, io, other ? io->to_fd : io->fd, events);
+        error = errand__lines_wait(loop, io, other ? io->to_fd : io->fd, events);
     } else {
         finish(loop, io, result);
         return;
@@ -269,7 +140,7 @@ attempt(errand__loop *loop, errand_io *io)
 static void
 epoll_start(errand__loop *loop, errand_io *io)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
     errand__request *request = errand__request_of(io);
 
     request->state |= ERRAND__IO_LISTED;
@@ -301,7 +172,7 @@ void
 errand__loop_returned(errand__loop *loop, errand_io *io)
 {
     const uint64_t one = 1;
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
     errand__request *request = errand__request_of(io);
     int fd = self->returned;
     uintptr_t head = atomic_load_explicit(&loop->returned, memory_order_relaxed);
@@ -323,7 +194,7 @@ errand__loop_returned(errand__loop *loop, errand_io *io)
 static void
 take_returned(errand__loop *loop)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
     uint64_t count;
     ssize_t got = read(self->returned, &count, sizeof count);
     errand__link *link = (errand__link *)atomic_exchange_explicit(
@@ -355,7 +226,7 @@ take_returned(errand__loop *loop)
 static void
 try_fresh(errand__loop *loop)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
     size_t count = 0;
 
     for (errand__link *link = self->fresh.next; link != &self->fresh; link = link->next)
@@ -372,15 +243,15 @@ try_fresh(errand__loop *loop)
 static void
 heed(errand__loop *loop, uint64_t mark)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
     uint64_t count;
     ssize_t got = 0;
 
-    if (mark >= MARK_FIRST_FD) {
-        descriptor_ready(loop, (int)(mark - MARK_FIRST_FD));
-    } else if (mark == MARK_RETURNED) {
+    if (mark >= ERRAND__MARK_FIRST_FD) {
+        errand__lines_ready(loop, (int)(mark - ERRAND__MARK_FIRST_FD));
+    } else if (mark == ERRAND__MARK_RETURNED) {
         take_returned(loop);
-    } else if (mark == MARK_ALARM) {
+    } else if (mark == ERRAND__MARK_ALARM) {
         got = read(self->alarm, &count, sizeof count);
         loop->alarm_ns = UINT64_MAX;
     } else if (!loop->local) {
@@ -392,7 +263,7 @@ heed(errand__loop *loop, uint64_t mark)
 static bool
 epoll_wanted(errand__loop *loop)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
 
     return !errand__list_empty(&self->fresh);
 }
@@ -400,7 +271,7 @@ epoll_wanted(errand__loop *loop)
 static void
 epoll_turn(errand__loop *loop, uint64_t timeout_ns)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
     struct epoll_event events[EVENTS];
     struct timespec timeout;
     int count;
@@ -427,7 +298,7 @@ epoll_turn(errand__loop *loop, uint64_t timeout_ns)
 static int
 epoll_descriptor(errand__loop *loop)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
 
     return self->fd;
 }
@@ -435,7 +306,7 @@ epoll_descriptor(errand__loop *loop)
 static void
 epoll_rest(errand__loop *loop, uint64_t at_ns)
 {
-    epoll *self = loop->state;
+    errand__epoll *self = loop->state;
     struct itimerspec when = {.it_value = {0, 0}};
 
     if (at_ns == loop->alarm_ns)

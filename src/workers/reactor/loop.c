@@ -185,7 +185,7 @@ tell_finished(errand__loop *loop)
         errand__list_unlink(&request->link);
         request->state &= ~(uintptr_t)(ERRAND__IO_LISTED | ERRAND__IO_FINISHED);
         if (errand__kinds[io->kind].many)
-            errand__request_item(loop, io, io->result);
+            errand__request_item(loop, io, io->result, false);
         else
             errand__request_done(loop, io, io->result);
     }
@@ -279,6 +279,7 @@ one_round(errand__loop *loop, uint64_t timeout_ns)
     errand__hands_read(hands);
     if (hands->now_ns - hands->base_ns > CLOCK_AGE_NS)
         errand__hands_clock(hands);
+    hands->lazy_left = hands->lazy;
     run_woken(loop);
     if (loop->flushing) { /* the rest is the next drain's */
         if (loop->ready && loop->backend->wanted(loop))

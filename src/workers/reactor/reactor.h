@@ -24,9 +24,16 @@ enum { /* errand__request.state */
        ERRAND__IO_POLLING =
            32,                /* io_uring: a poll stands for it; then it is tried again */
        ERRAND__IO_FILER = 64, /* epoll: a filer has it, or it is in their queue */
-       ERRAND__IO_FULL =
-           128, /* a MANY whose ring has no room: nothing is under way for it */
-       ERRAND__IO_FINISHED = 256 /* in the loop's list of those that are done */
+       /* a MANY whose ring has no room: nothing is under way for it, or (KERNEL) it is stopped */
+       ERRAND__IO_FULL = 128,
+       ERRAND__IO_FINISHED = 256, /* in the loop's list of those that are done */
+       /* io_uring, a MANY: it goes on by itself; it was told to stop, and that is not back; it is
+        * repeated one by one, once or for good. */
+       ERRAND__IO_MULTI = 512,
+       ERRAND__IO_STOPPING = 1024,
+       ERRAND__IO_ONCE = 2048,
+       ERRAND__IO_SINGLE = 4096,
+       ERRAND__IO_SURPLUS = 8192 /* see surplus.c; also after it is done */
 };
 /* What errand_io.library holds. */
 typedef struct __attribute__((may_alias)) errand__request {
@@ -49,9 +56,9 @@ errand__request_io(errand__link *link)
                                  offsetof(errand_io, library));
 }
 /* An item of a MANY, or the result of any other kind.  done: it is the job's again, which is polled.
- * item: it came and there is more; false: the ring is full now. */
+ * item: more: the back end still has it.  Else it is started again, unless the ring is full now. */
 void errand__request_done(errand__loop *loop, errand_io *io, int32_t result);
-void errand__request_item(errand__loop *loop, errand_io *io, int32_t result);
+void errand__request_item(errand__loop *loop, errand_io *io, int32_t result, bool more);
 /* here: what nobody has is done at once, unpolled, because the caller polls; else at the end of the
  * round. */
 void errand__request_recall(errand__loop *loop, errand_io *io, bool here);
@@ -60,6 +67,12 @@ void errand__request_recall_all(errand__poller *poller, errand_waker *waker);
 void errand__request_put_off(errand__loop *loop, errand_io *io);
 /* The back end's way to say "later, in this round's end". */
 void errand__request_finish_later(errand__loop *loop, errand_io *io, int32_t result);
+
+/* Accepted connections beyond a full ring (surplus.c).  put: keeps one, or closes it where there is no
+ * memory.  move: into the ring, as far as there is room.  close: what is left. */
+void errand__surplus_put(errand_job *job, errand_io *io, int32_t descriptor);
+void errand__surplus_move(errand_io *io);
+void errand__surplus_close(errand_io *io);
 
 /* ---- the wheel (timer.c) ------------------------------------------------------------------------ */
 #define ERRAND__WHEEL_LEVELS 9
@@ -173,6 +186,9 @@ struct errand__loop {
     errand__poller poller;
     errand__spans spans;
     errand__wheel wheel;
+    /* Local: cycles of the last submission, and how many more share them. */
+    uint64_t submitted;
+    uint32_t submits_left;
     uint64_t under_way;   /* requests */
     errand__link turns;   /* leases with woken jobs */
     errand__link waiting; /* requests that found no place in the kernel's queue */

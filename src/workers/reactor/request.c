@@ -7,8 +7,9 @@
  * drop; so neither block nor buffer nor state can go.
  *
  * A MANY is one request that the kernel, or the loop, repeats: its items go into the job's ring.
- * While that is full nothing is under way for it in the kernel (FULL), and consume starts it
- * again.
+ * When that is full (FULL) the kernel is told to stop, and consume starts it again.  What was
+ * accepted until it had stopped is kept beside the ring (surplus.c); of bytes nothing comes that
+ * has no place.
  *
  * All of it happens on the loop's thread: nothing here is shared. */
 #include <errno.h>
@@ -90,6 +91,7 @@ errand_io_start(errand_job *job, errand_io *io)
     request = errand__request_of(io);
     ERRAND_REQUIRE_ARG((request->state & ERRAND__IO_UNDER_WAY) == 0, ERRAND_EMISUSE,
                        "it is under way");
+    errand__surplus_close(io);
     io->done = false;
     io->result = 0;
     if (io->kind == ERRAND_IO_OPEN)
@@ -116,7 +118,7 @@ give_back(errand__loop *loop, errand_io *io, int32_t result)
 
     io->result = result;
     unlink_from_job(&waker->job, io);
-    request->state = 0;
+    request->state &= (uintptr_t)ERRAND__IO_SURPLUS;
     request->waker = NULL;
     io->done = true;
     loop->under_way--;
@@ -134,7 +136,8 @@ errand__request_recall(errand__loop *loop, errand_io *io, bool here)
     request->state |= ERRAND__IO_ASKED;
     if ((request->state & ERRAND__IO_FINISHED) != 0)
         return; /* too late: its result is here */
-    if ((request->state & (ERRAND__IO_TIMED | ERRAND__IO_FULL)) == 0) {
+    if ((request->state & (ERRAND__IO_TIMED | ERRAND__IO_FULL)) == 0 ||
+        (request->state & ERRAND__IO_KERNEL) != 0) {
         if (!errand__kinds[io->kind].of_loop)
             loop->backend->recall(loop, io);
         return;
@@ -179,9 +182,11 @@ errand_io_consume(errand_job *job, errand_io *io, uint32_t count)
     request = errand__request_of(io);
     io->ready -= count;
     io->first = (uint32_t)(((uint64_t)io->first + count) % io->length);
-    if (count > 0 && (request->state & ERRAND__IO_FULL) != 0) {
+    errand__surplus_move(io);
+    if (io->ready < io->length && (request->state & ERRAND__IO_FULL) != 0) {
         request->state &= ~(uintptr_t)ERRAND__IO_FULL;
-        hand_over(loop, io);
+        if ((request->state & ERRAND__IO_KERNEL) == 0) /* else when it has stopped */
+            hand_over(loop, io);
     }
     return ERRAND_OK;
 }
@@ -242,30 +247,39 @@ errand__request_done(errand__loop *loop, errand_io *io, int32_t result)
     errand__poller_again(&loop->poller, waker);
 }
 
-/* What a recv or accept brought goes into the ring.  RECV: result bytes stand there already. */
+/* RECV: result bytes stand in the ring already. */
+static void
+put_item(errand_io *io, errand_job *job, int32_t result)
+{
+    if (io->kind == ERRAND_IO_RECV_MANY)
+        io->ready += (uint32_t)result;
+    else if (io->ready == io->length)
+        errand__surplus_put(job, io, result);
+    else
+        ((int32_t *)io->buffer)[((uint64_t)io->first + io->ready++) % io->length] =
+            result;
+}
+
+/* What a recv or accept brought. */
 void
-errand__request_item(errand__loop *loop, errand_io *io, int32_t result)
+errand__request_item(errand__loop *loop, errand_io *io, int32_t result, bool more)
 {
     errand__request *request = errand__request_of(io);
     errand_waker *waker = request->waker;
 
-    if (result < 0 || (result == 0 && io->kind == ERRAND_IO_RECV_MANY)) {
+    if (!more && (result < 0 || (result == 0 && io->kind == ERRAND_IO_RECV_MANY))) {
         errand__request_done(loop, io, result);
         return;
     }
-    if (io->kind == ERRAND_IO_ACCEPT_MANY) {
-        ((int32_t *)io->buffer)[((uint64_t)io->first + io->ready) % io->length] = result;
-        io->ready++;
-    } else {
-        io->ready += (uint32_t)result;
-    }
+    put_item(io, &waker->job, result);
     if ((request->state & ERRAND__IO_ASKED) != 0) {
-        errand__request_done(loop, io, -ECANCELED);
+        if (!more)
+            errand__request_done(loop, io, -ECANCELED);
         return;
     }
     if (io->ready == io->length)
         request->state |= ERRAND__IO_FULL;
-    else
+    else if (!more)
         hand_over(loop, io);
     loop->moved = true;
     errand__loop_serve(loop, ((errand__roster *)waker->lease)->lease);

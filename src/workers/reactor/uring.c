@@ -7,101 +7,41 @@
  * - start fills an entry in and nothing more; a turn hands all of them over in one call, which
  *   also waits.  With a full queue what is there is handed over at once; what the kernel does not
  *   take for now (EAGAIN, EBUSY) waits in the loop's list.
+ * - A MANY goes on by itself in the kernel where its ring has some room: one entry for many items.
+ *   When the ring is full it is told to stop, and ends with a completion like any other.
  * - The completion queue may overflow: the kernel keeps what finds no place and says so in a flag,
- *   upon which a turn asks for it.
+ *   upon which a turn asks for it.  So it says that it has put work off, but that flag may stay set
+ *   with no work left: the kernel sets it after it has queued the work, which another call may
+ *   have done meanwhile.  So a call that asked is believed more than the flag, until the next
+ *   turn asks again.
  * - A ring's own descriptor does not tell of work that is put off (DEFER_TASKRUN), an event
  *   descriptor that is registered with it does.  It is silenced while the thread looks itself.
  * - A request is asked back by its user data.  Gone, too late and not found are all followed by
  *   the request's own completion, which came before or will come, so nothing is made of the
- *   answer.
- * - A descriptor in non-blocking mode makes the kernel answer EAGAIN instead of waiting: then a
- *   poll stands for the request, and it is tried again. */
+ *   answer. */
 #include <errno.h>
-#include <liburing.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "workers/reactor/calls.h"
 #include "workers/reactor/entries.h"
+#include "workers/reactor/uring.h"
 
-enum { TAG_REQUEST = 0, TAG_NOBODY = 1, TAG_BELL = 2, TAG_ALARM = 3, TAGS = 7 };
-#define SPARE_COMPLETIONS 8 /* entries of the completion queue for each of the other */
+enum {
+    MULTI_LEAST = 8
+}; /* free places of a ring for which an accept goes on by itself */
 
-typedef struct uring {
-    struct io_uring ring;
-    int bell;
-    int signal; /* see uring_descriptor; -1 = nobody asked */
-    bool bell_polled, deferred;
-    uint32_t pipers; /* requests under way that may raise SIGPIPE */
-    struct __kernel_timespec alarm;
-} uring;
-
-/* ---- is it there? ------------------------------------------------------------------------------ */
-
-static int
-make_ring(struct io_uring *ring, uint32_t entries, bool *out_deferred)
-{
-    static const unsigned flags[] = {
-        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-            IORING_SETUP_TASKRUN_FLAG,
-        IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0};
-    int error = 0;
-
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        struct io_uring_params parameters = {.flags = flags[i] | IORING_SETUP_CQSIZE |
-                                                      IORING_SETUP_CLAMP,
-                                             .cq_entries = entries * SPARE_COMPLETIONS};
-
-        error = -io_uring_queue_init_params(entries, ring, &parameters);
-        *out_deferred = i == 0;
-        if (error != EINVAL)
-            break;
-    }
-    return error;
-}
-
-/* The newest that is needed: without it nothing of the rest is worth it. */
-static int
-probe(void)
-{
-    static const int needed[] = {IORING_OP_SHUTDOWN, IORING_OP_RENAMEAT,
-                                 IORING_OP_UNLINKAT, IORING_OP_MKDIRAT, IORING_OP_SPLICE};
-    struct io_uring ring;
-    struct io_uring_probe *answers;
-    bool deferred;
-    int error = make_ring(&ring, 4, &deferred);
-
-    if (error != 0)
-        return error;
-    answers = io_uring_get_probe_ring(&ring);
-    if (answers == NULL || (ring.features & IORING_FEAT_NODROP) == 0 ||
-        (ring.features & IORING_FEAT_EXT_ARG) == 0)
-        error = EOPNOTSUPP;
-    for (size_t i = 0; error == 0 && i < sizeof needed / sizeof needed[0]; i++)
-        if (!io_uring_opcode_supported(answers, needed[i]))
-            error = EOPNOTSUPP;
-    if (answers != NULL)
-        io_uring_free_probe(answers);
-    io_uring_queue_exit(&ring);
-    return error;
-}
-
-int
-errand__uring_refused(void)
-{
-    return probe();
-}
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int
 uring_init(errand__loop *loop, int bell)
 {
-    uring *self = errand__mem_alloc(NULL, sizeof *self);
+    errand__uring *self = errand__mem_alloc(NULL, sizeof *self);
     unsigned workers[2] = {loop->reactor->helpers, loop->reactor->helpers};
     int error;
 
     if (self == NULL)
         return ENOMEM;
-    error = make_ring(&self->ring, loop->reactor->entries, &self->deferred);
+    error = errand__ring_make(&self->ring, loop->reactor->entries, &self->deferred);
     if (error != 0) {
         errand__mem_free(NULL, self, sizeof *self);
         return error;
@@ -120,8 +60,9 @@ uring_init(errand__loop *loop, int bell)
 static void
 uring_fini(errand__loop *loop)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
 
+    errand__pieces_destroy(self);
     io_uring_queue_exit(&self->ring);
     if (self->signal >= 0)
         close(self->signal);
@@ -132,10 +73,10 @@ uring_fini(errand__loop *loop)
 /* ---- entries --------------------------------------------------------------------------------- */
 
 /* Calls the kernel, with SIGPIPE kept from a thread that is the host's while that may come. */
-static int
-enter(errand__loop *loop, struct __kernel_timespec *timeout)
+int
+errand__uring_enter(errand__loop *loop, struct __kernel_timespec *timeout)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
     errand__pipe_guard guard = {.active = loop->local && self->pipers != 0};
     struct io_uring_cqe *first;
     int answer;
@@ -146,6 +87,7 @@ enter(errand__loop *loop, struct __kernel_timespec *timeout)
         answer = io_uring_submit_and_wait_timeout(&self->ring, &first, 1, timeout, NULL);
     else
         answer = io_uring_submit_and_get_events(&self->ring);
+    self->looked = true;
     if (guard.active)
         errand__pipe_guard_leave(&guard);
     return answer;
@@ -155,13 +97,31 @@ enter(errand__loop *loop, struct __kernel_timespec *timeout)
 static struct io_uring_sqe *
 next_entry(errand__loop *loop)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
     struct io_uring_sqe *entry = io_uring_get_sqe(&self->ring);
 
     if (entry != NULL)
         return entry;
-    (void)enter(loop, NULL);
+    (void)errand__uring_enter(loop, NULL);
     return io_uring_get_sqe(&self->ring);
+}
+
+/* Is it one that goes on by itself now?  Fills it in then. */
+static bool
+fill_multi(errand__uring *self, struct io_uring_sqe *entry, errand_io *io)
+{
+    errand__request *request = errand__request_of(io);
+
+    if ((request->state & (ERRAND__IO_ONCE | ERRAND__IO_SINGLE)) != 0) {
+        request->state &= ~(uintptr_t)ERRAND__IO_ONCE;
+        return false;
+    }
+    if (io->kind == ERRAND_IO_RECV_MANY)
+        return errand__pieces_fill(self, entry, io);
+    if (io->length - io->ready < MULTI_LEAST)
+        return false;
+    io_uring_prep_multishot_accept(entry, io->fd, NULL, NULL, SOCK_CLOEXEC);
+    return true;
 }
 
 static void
@@ -170,17 +130,18 @@ fill(errand__loop *loop, struct io_uring_sqe *entry, errand_io *io)
     errand__request *request = errand__request_of(io);
     const errand__kind *kind = &errand__kinds[io->kind];
 
-    (void)loop;
     if ((request->state & ERRAND__IO_POLLING) != 0)
         io_uring_prep_poll_add(entry, io->fd, kind->waits);
+    else if (kind->many && fill_multi(loop->state, entry, io))
+        request->state |= ERRAND__IO_MULTI;
     else
         kind->fill(entry, io);
-    io_uring_sqe_set_data64(entry, (uint64_t)(uintptr_t)io | TAG_REQUEST);
+    io_uring_sqe_set_data64(entry, (uint64_t)(uintptr_t)io | ERRAND__TAG_REQUEST);
     request->state |= ERRAND__IO_KERNEL;
 }
 
-static void
-hand_in(errand__loop *loop, errand_io *io)
+void
+errand__uring_hand_in(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
     struct io_uring_sqe *entry =
@@ -194,8 +155,8 @@ hand_in(errand__loop *loop, errand_io *io)
     errand__list_append(&loop->waiting, &request->link);
 }
 
-static bool
-may_pipe(const errand_io *io)
+bool
+errand__uring_may_pipe(const errand_io *io)
 {
     return errand__kinds[io->kind].writes &&
            (io->kind == ERRAND_IO_SPLICE || io->offset < 0);
@@ -213,16 +174,16 @@ open_waits(errand__loop *loop, errand_io *io, int32_t result)
 static void
 uring_start(errand__loop *loop, errand_io *io)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
 
     if (io->kind == ERRAND_IO_OPEN &&
         io->to_fd > 0) { /* a FIFO that waits for its writer */
         open_waits(loop, io, errand__block_open(io));
         return;
     }
-    if (may_pipe(io))
+    if (errand__uring_may_pipe(io))
         self->pipers++;
-    hand_in(loop, io);
+    errand__uring_hand_in(loop, io);
 }
 
 static void
@@ -231,30 +192,40 @@ tagged(struct io_uring_sqe *entry, unsigned tag)
     io_uring_sqe_set_data64(entry, tag);
 }
 
-static void
-uring_recall(errand__loop *loop, errand_io *io)
+void
+errand__uring_stop(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
-    struct io_uring_sqe *entry;
+    struct io_uring_sqe *entry =
+        errand__list_empty(&loop->waiting) ? next_entry(loop) : NULL;
 
-    if ((request->state & ERRAND__IO_LISTED) != 0) {
-        if ((request->state & ERRAND__IO_KERNEL) != 0)
-            return; /* it waits to be asked back */
-        errand__list_unlink(&request->link);
-        request->state &= ~(uintptr_t)ERRAND__IO_LISTED;
-        if (may_pipe(io))
-            ((uring *)loop->state)->pipers--;
-        errand__request_finish_later(loop, io, -ECANCELED);
-        return;
-    }
-    entry = errand__list_empty(&loop->waiting) ? next_entry(loop) : NULL;
+    request->state |= ERRAND__IO_STOPPING;
     if (entry == NULL) { /* KERNEL and LISTED: to be asked back */
         request->state |= ERRAND__IO_LISTED;
         errand__list_append(&loop->waiting, &request->link);
         return;
     }
     io_uring_prep_cancel64(entry, (uint64_t)(uintptr_t)io, 0);
-    tagged(entry, TAG_NOBODY);
+    tagged(entry, ERRAND__TAG_NOBODY);
+}
+
+static void
+uring_recall(errand__loop *loop, errand_io *io)
+{
+    errand__request *request = errand__request_of(io);
+
+    if ((request->state & ERRAND__IO_LISTED) != 0) {
+        if ((request->state & ERRAND__IO_KERNEL) != 0)
+            return; /* it waits to be asked back */
+        errand__list_unlink(&request->link);
+        request->state &= ~(uintptr_t)ERRAND__IO_LISTED;
+        if (errand__uring_may_pipe(io))
+            ((errand__uring *)loop->state)->pipers--;
+        errand__request_finish_later(loop, io, -ECANCELED);
+        return;
+    }
+    if ((request->state & ERRAND__IO_STOPPING) == 0)
+        errand__uring_stop(loop, io);
 }
 
 /* What found no place before, in order. */
@@ -275,159 +246,48 @@ refill(errand__loop *loop)
             continue;
         }
         io_uring_prep_cancel64(entry, (uint64_t)(uintptr_t)io, 0);
-        tagged(entry, TAG_NOBODY);
+        tagged(entry, ERRAND__TAG_NOBODY);
     }
 }
 
-/* ---- completions -------------------------------------------------------------------------------- */
-
-static int32_t
-connected(const errand_io *io)
+bool
+errand__uring_waits(const errand__uring *self)
 {
-    int error = 0;
-    socklen_t size = sizeof error;
+    unsigned flags = IO_URING_READ_ONCE(*self->ring.sq.kflags);
 
-    return getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 ? -errno : -error;
-}
-
-/* Did the kernel only say that the descriptor is in non-blocking mode?  Then it goes on. */
-static bool
-goes_on(errand__loop *loop, errand_io *io, int32_t *result)
-{
-    errand__request *request = errand__request_of(io);
-    bool polled = (request->state & ERRAND__IO_POLLING) != 0;
-
-    if ((request->state & ERRAND__IO_ASKED) != 0) {
-        if (*result == -EAGAIN || polled)
-            *result = -ECANCELED;
-        return false;
-    }
-    if (polled) {
-        request->state &= ~(uintptr_t)ERRAND__IO_POLLING;
-        if (*result >= 0 && io->kind != ERRAND_IO_CONNECT) {
-            hand_in(loop, io);
-            return true;
-        }
-        if (*result >= 0)
-            *result = connected(io);
-        return false;
-    }
-    if ((*result != -EAGAIN &&
-         !(*result == -EINPROGRESS && io->kind == ERRAND_IO_CONNECT)) ||
-        errand__kinds[io->kind].waits == 0)
-        return false;
-    request->state |= ERRAND__IO_POLLING;
-    hand_in(loop, io);
-    return true;
-}
-
-static void
-complete(errand__loop *loop, errand_io *io, int32_t result)
-{
-    errand__request *request = errand__request_of(io);
-
-    if ((request->state & ERRAND__IO_LISTED) != 0) /* it waited to be asked back */
-        errand__list_unlink(&request->link);
-    request->state &= ~(uintptr_t)(ERRAND__IO_KERNEL | ERRAND__IO_LISTED);
-    if (goes_on(loop, io, &result))
-        return;
-    if (may_pipe(io))
-        ((uring *)loop->state)->pipers--;
-    if (io->kind == ERRAND_IO_OPEN &&
-        (result = errand__fifo_check(io, result)) == ERRAND__TRY_LATER) {
-        if ((request->state & ERRAND__IO_ASKED) == 0) {
-            errand__request_put_off(loop, io);
-            return;
-        }
-        errand__fifo_forget(io);
-        result = -ECANCELED;
-    }
-    if (errand__kinds[io->kind].many)
-        errand__request_item(loop, io, result);
-    else
-        errand__request_done(loop, io, result);
-}
-
-static void
-take(errand__loop *loop, uint64_t data, int32_t result)
-{
-    uring *self = loop->state;
-    uint64_t count;
-
-    switch (data & TAGS) {
-    case TAG_REQUEST:
-        complete(loop, (errand_io *)(uintptr_t)data, result);
-        return;
-    case TAG_BELL:
-        self->bell_polled = false;
-        if (!loop->local) {
-            ssize_t got = read(self->bell, &count, sizeof count);
-
-            (void)got;
-        }
-        return;
-    case TAG_ALARM:
-        if (result == -ETIME)
-            loop->alarm_ns = UINT64_MAX;
-        return;
-    default:
-        return;
-    }
-}
-
-/* Those that are there now: what they lead to is the next turn's. */
-static void
-reap(errand__loop *loop)
-{
-    uring *self = loop->state;
-
-    for (unsigned left = io_uring_cq_ready(&self->ring); left > 0; left--) {
-        struct io_uring_cqe *entry;
-
-        if (io_uring_peek_cqe(&self->ring, &entry) != 0)
-            break;
-        uint64_t data = entry->user_data;
-        int32_t result = entry->res;
-        io_uring_cqe_seen(&self->ring, entry); /* before a poll that may panic */
-        take(loop, data, result);
-    }
-}
-
-static bool
-kernel_waits(const uring *self)
-{
-    return (IO_URING_READ_ONCE(*self->ring.sq.kflags) &
-            (IORING_SQ_CQ_OVERFLOW | IORING_SQ_TASKRUN)) != 0;
+    return (flags & IORING_SQ_CQ_OVERFLOW) != 0 ||
+           ((flags & IORING_SQ_TASKRUN) != 0 && !self->looked);
 }
 
 static bool
 uring_wanted(errand__loop *loop)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
 
     return !errand__list_empty(&loop->waiting) || io_uring_sq_ready(&self->ring) != 0 ||
-           io_uring_cq_ready(&self->ring) != 0 || kernel_waits(self);
+           io_uring_cq_ready(&self->ring) != 0 || errand__uring_waits(self);
 }
 
 static void
 poll_bell(errand__loop *loop)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
     struct io_uring_sqe *entry;
 
     if (self->bell_polled || (entry = next_entry(loop)) == NULL)
         return;
     io_uring_prep_poll_add(entry, self->bell, POLLIN);
-    tagged(entry, TAG_BELL);
+    tagged(entry, ERRAND__TAG_BELL);
     self->bell_polled = true;
 }
 
 static void
 uring_turn(errand__loop *loop, uint64_t timeout_ns)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
     struct __kernel_timespec timeout;
 
+    self->looked = false;
     refill(loop);
     if (timeout_ns != 0 && io_uring_cq_ready(&self->ring) == 0) {
         if (timeout_ns > UINT64_C(3600000000000))
@@ -435,17 +295,17 @@ uring_turn(errand__loop *loop, uint64_t timeout_ns)
         timeout.tv_sec = (int64_t)(timeout_ns / 1000000000);
         timeout.tv_nsec = (long long)(timeout_ns % 1000000000);
         poll_bell(loop);
-        (void)enter(loop, &timeout);
-    } else if (io_uring_sq_ready(&self->ring) != 0 || kernel_waits(self)) {
-        (void)enter(loop, NULL);
+        (void)errand__uring_enter(loop, &timeout);
+    } else if (io_uring_sq_ready(&self->ring) != 0 || errand__uring_waits(self)) {
+        (void)errand__uring_enter(loop, NULL);
     }
-    reap(loop);
+    errand__uring_reap(loop);
 }
 
 static int
 uring_descriptor(errand__loop *loop)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
 
     if (self->signal >= 0)
         return self->signal;
@@ -462,7 +322,7 @@ uring_descriptor(errand__loop *loop)
 static void
 set_alarm(errand__loop *loop, uint64_t at_ns)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
     struct io_uring_sqe *entry;
     bool armed = loop->alarm_ns != UINT64_MAX;
 
@@ -473,18 +333,19 @@ set_alarm(errand__loop *loop, uint64_t at_ns)
     if (!armed)
         io_uring_prep_timeout(entry, &self->alarm, 0, IORING_TIMEOUT_ABS);
     else if (at_ns == UINT64_MAX)
-        io_uring_prep_timeout_remove(entry, TAG_ALARM, 0);
+        io_uring_prep_timeout_remove(entry, ERRAND__TAG_ALARM, 0);
     else
-        io_uring_prep_timeout_update(entry, &self->alarm, TAG_ALARM, IORING_TIMEOUT_ABS);
-    tagged(entry, armed ? TAG_NOBODY : TAG_ALARM);
+        io_uring_prep_timeout_update(entry, &self->alarm, ERRAND__TAG_ALARM,
+                                     IORING_TIMEOUT_ABS);
+    tagged(entry, armed ? ERRAND__TAG_NOBODY : ERRAND__TAG_ALARM);
     loop->alarm_ns = at_ns;
-    (void)enter(loop, NULL);
+    (void)errand__uring_enter(loop, NULL);
 }
 
 static void
 uring_rest(errand__loop *loop, uint64_t at_ns)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
     uint64_t count;
 
     set_alarm(loop, at_ns);
@@ -493,12 +354,15 @@ uring_rest(errand__loop *loop, uint64_t at_ns)
     ssize_t got = read(self->signal, &count, sizeof count); /* of the last time */
     (void)got;
     (void)io_uring_cq_eventfd_toggle(&self->ring, true);
+    self->looked = false;
+    if (errand__uring_waits(self)) /* what came before the toggle tells nobody */
+        (void)errand__uring_enter(loop, NULL);
 }
 
 static void
 uring_rouse(errand__loop *loop)
 {
-    uring *self = loop->state;
+    errand__uring *self = loop->state;
 
     if (self->signal >= 0)
         (void)io_uring_cq_eventfd_toggle(&self->ring, false);
