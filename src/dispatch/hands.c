@@ -93,13 +93,13 @@ release_memory(errand_job *job)
         errand__job_blocks_free(job);
         return;
     }
-    if (job->arena_blocks == 0)
+    if (hands->arena_blocks == 0)
         return;
-    if (errand__arena_live(hands->arena) == job->arena_blocks)
+    if (errand__arena_live(hands->arena) == hands->arena_blocks)
         errand__arena_reset(hands->arena);
     else
-        hands->leaked += job->arena_blocks;
-    job->arena_blocks = job->arena_bytes = 0;
+        hands->leaked += hands->arena_blocks;
+    hands->arena_blocks = hands->arena_bytes = 0;
 }
 
 static void
@@ -180,10 +180,10 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     stamp_times(job, record);
     if (hands->here) {
         hands->here = false;
-        errand__settle_here(record, job->cell);
+        errand__settle_here(record, hands->cell);
         return;
     }
-    errand__settle(job->block, record, job->cell, putter);
+    errand__settle(job->block, record, hands->cell, putter);
 }
 
 static void
@@ -212,7 +212,7 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
     job->hands = hands;
     job->record = record;
     job->block = block;
-    job->cell = cell;
+    hands->cell = cell;
     job->generation = generation;
     job->payload = (errand_payload){.data = NULL};
     job->failure = NULL;
@@ -301,7 +301,7 @@ void
 errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell)
 {
     job->hands = hands;
-    job->cell = cell;
+    hands->cell = cell;
     hands->job = job;
 }
 

@@ -119,7 +119,7 @@ errand_job_work(errand_job *job, uint64_t amount)
     uint64_t done, sum;
 
     ERRAND_REQUIRE_ARG(job != NULL, ERRAND_EINVAL, "the job is NULL");
-    extra = job->record->extra;
+    extra = errand__record_whole(job->record);
     if (extra == NULL || extra->work_max == 0)
         return ERRAND_OK;
     done = atomic_load_explicit(&extra->work_done, memory_order_relaxed);
@@ -188,17 +188,17 @@ errand_job_alloc(errand_job *job, size_t size)
         job->blocks = link;
         return link + 1;
     }
-    if (hands->memory_max != 0 && size > hands->memory_max - job->arena_bytes)
+    if (hands->memory_max != 0 && size > hands->memory_max - hands->arena_bytes)
         return NULL;
-    job->allocating = true;
+    hands->allocating = true;
     if (hands->arena == NULL)
         hands->arena = errand__arena_create();
     block = hands->arena != NULL ? errand__arena_alloc(hands->arena, size) : NULL;
     if (block != NULL) {
-        job->arena_blocks++;
-        job->arena_bytes += size;
+        hands->arena_blocks++;
+        hands->arena_bytes += size;
     }
-    job->allocating = false;
+    hands->allocating = false;
     return block;
 }
 

@@ -148,7 +148,7 @@ cancel_begun(errand_runtime *runtime, errand__record *record, uint64_t control,
 static errand_cancel_answer
 cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 {
-    errand__extra *extra = record->extra;
+    const errand__extra *extra = errand__record_whole(record);
     uint64_t control;
 
     if (errand__cancel_queued(runtime, record, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED))
@@ -248,7 +248,7 @@ errand__posted_run(errand_runtime *runtime, errand__record *record)
     uint64_t before = atomic_fetch_and_explicit(
         &record->control, ~(ERRAND__FLAG_POSTED | ERRAND__FLAG_ASKED),
         memory_order_acq_rel); /* Pairs: control-post */
-    errand__extra *extra = record->extra;
+    errand__extra *extra = errand__record_whole(record);
 
     if (record->phase == ERRAND__PHASE_LINGER) {
         errand__registrar_recycle(&runtime->registrar, record);

@@ -142,7 +142,8 @@ static bool
 may_be_brief(const errand_runtime *runtime, const errand_spec *spec)
 {
     return !errand__seeded(runtime) && !errand__inputs(runtime) &&
-           (spec->deadline_ns | spec->quarantine_ns | spec->work_max | spec->domain) == 0;
+           (spec->deadline_ns | spec->soft_ns | spec->quarantine_ns | spec->work_max |
+            spec->domain) == 0;
 }
 
 errand_status

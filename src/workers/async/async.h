@@ -32,6 +32,7 @@ enum { /* values of the head that are no waker */
 };
 /* Counted: by its executor or roster, and by every waker that may push into it. */
 typedef struct errand__port {
+    errand__waker_port base; /* immutable */
     /* refs: Writers, Readers: whoever holds or lets.  Order: acquire-release.
      * Pairs: port-refs.  Why: the last one frees what the others used. */
     atomic_uint refs;
@@ -171,6 +172,7 @@ typedef struct errand__poller {
     errand__spans *spans;
     /* recall: asks all requests of a job back, once for each cancel; NULL = there are none. */
     void (*recall)(struct errand__poller *poller, errand_waker *waker);
+    uint32_t cell; /* of the lease: where again counts */
 } errand__poller;
 void errand__poller_init(errand__poller *poller, errand__spans *spans);
 void errand__poller_fini(errand__poller *poller);

@@ -15,6 +15,7 @@ errand__poller_init(errand__poller *poller, errand__spans *spans)
     poller->waker = NULL;
     poller->spans = spans;
     poller->recall = NULL;
+    poller->cell = 1;
 }
 
 void
@@ -116,6 +117,7 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
     errand__poll answer;
 
     hands->epoch = roster->lease->epoch;
+    hands->cell = cell;
     errand__hands_read(hands);
     if (waker->job.is_async) { /* set by its start */
         if (!take_pending(roster, waker))
@@ -149,6 +151,7 @@ errand__poller_again(errand__poller *poller, errand_waker *waker)
     errand__roster *roster = waker->lease;
 
     poller->hands.epoch = roster->lease->epoch;
+    poller->hands.cell = &roster->lease->cells[poller->cell];
     poller->waker = waker;
     done(poller, errand__hands_poll(&poller->hands, waker));
 }

@@ -74,6 +74,7 @@ local_attach(errand_executor *executor, errand_lease *lease)
     mine->loop.local = true;
     mine->loop.lease = lease;
     mine->loop.poller.hands.owned = true;
+    mine->loop.poller.cell = 0;
     mine->lease.loop = &mine->loop;
     if (errand__loop_begin(&mine->loop, lease->block->wake_fd) != 0) {
         errand__loop_fini(&mine->loop);

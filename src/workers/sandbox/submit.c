@@ -136,7 +136,7 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     errand__sandbox_place *place = lease->impl;
     errand__sandbox *pool = place->pool;
     errand__sandbox_job *job = &place->jobs[record->slot];
-    const errand__extra *extra = record->extra;
+    const errand__extra *extra = errand__record_whole(record);
     struct errand__spare *free_later = NULL;
     errand__sandbox_slot *slot = NULL;
 
