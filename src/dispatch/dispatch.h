@@ -129,7 +129,6 @@ typedef struct errand__defer { /* errand_job_defer: newest first */
 struct errand_job { /* the running job's view; an async job's lives in its waker */
     struct errand__hands *hands; /* of the thread that runs or polls it now */
     errand__record *record;      /* NULL = no job */
-    errand__block *block;
     uint32_t generation;
     int32_t kept_answer; /* see keeps */
     int32_t sys_errno;
@@ -145,8 +144,8 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     errand__defer *defers;
     errand_payload payload;
     errand__failure *failure;
-    uintptr_t follows; /* tagged, see errand__record.details */
-    uint64_t t_start;  /* ns on CLOCK_MONOTONIC */
+    uintptr_t follows;                 /* tagged, see errand__record.details */
+    uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */
     struct errand__block_link *blocks; /* async: its own memory */
 };
 /* interrupt: the signal for the body of a cancelled blocking job (interrupt.c); one per worker of a
@@ -196,15 +195,16 @@ void errand__ringer_fini(errand__ringer *ringer);
 void errand__ringer_ring(errand__ringer *ringer, const errand__record *record,
                          uint32_t generation);
 typedef struct errand__hands {
-    errand__frame frame;          /* the worker loop's; panics of bodies land there */
-    errand_job own;               /* of blocking jobs */
-    errand_job *job;              /* the current one; NULL between jobs */
-    errand__cell *cell;           /* where its end is counted */
-    errand__arena *arena;         /* made at first use; NULL before */
+    errand__frame frame;              /* the worker loop's; panics of bodies land there */
+    errand_job own;                   /* of blocking jobs */
+    errand_job *job;                  /* the current one; NULL between jobs */
+    errand__block *block;             /* its runtime's */
+    errand__cell *cell;               /* where its end is counted */
+    errand__arena *arena;             /* made at first use; NULL before */
     size_t arena_blocks, arena_bytes; /* of it, handed to this job */
-    volatile bool allocating;     /* inside the arena: its lists may be torn */
-    errand__interrupt *interrupt; /* NULL: bodies are not signalled */
-    errand__fault *fault;         /* NULL: faults are not caught */
+    volatile bool allocating;         /* inside the arena: its lists may be torn */
+    errand__interrupt *interrupt;     /* NULL: bodies are not signalled */
+    errand__fault *fault;             /* NULL: faults are not caught */
     errand__ringer *ringer; /* NULL: errand_wait_fd looks at the token now and then */
     size_t memory_max;      /* of errand_job_alloc, per job; 0 = no bound */
     errand__putter
@@ -264,7 +264,8 @@ void errand__hands_panicked(errand__hands *hands, const char *message);
  * that outcome and code; JOB takes the answer.  A panic in between leaves through hands->frame. */
 void errand__hands_away(errand__hands *hands, errand_job *job, errand__block *block,
                         errand__record *record, uint32_t generation, errand__cell *cell);
-void errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell);
+void errand__hands_at(errand__hands *hands, errand_job *job, errand__block *block,
+                      errand__cell *cell);
 void errand__hands_put_down(errand__hands *hands);
 void errand__hands_back(errand_job *job, errand_outcome outcome, errand_code code,
                         int32_t answer);
@@ -287,7 +288,7 @@ errand__poll errand__hands_poll(errand__hands *hands, struct errand_waker *waker
 bool errand__hands_drop_pending(errand__hands *hands, struct errand_waker *waker);
 
 /* Wakers (async.h).  The executor that claims the job sets the port before start is called. */
-typedef struct errand__waker_port { /* a port begins with these */
+typedef struct errand__waker_port {            /* a port begins with these */
     void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
     void (*forget)(void *port);                /* one waker less leads to it */
 } errand__waker_port;

@@ -110,10 +110,10 @@ stamp_times(errand_job *job, errand__record *record)
 
     if (hands->here)
         return;
-    if (job->block->times == ERRAND_TIMES_EXACT) {
+    if (hands->block->times == ERRAND_TIMES_EXACT) {
         errand__hands_read(hands);
         errand__record_label(record)->t_start = job->t_start;
-        errand__record_label(record)->t_end = errand__block_now(job->block);
+        errand__record_label(record)->t_end = errand__block_now(hands->block);
         record->times = 1; /* the label has them */
         return;
     }
@@ -124,7 +124,7 @@ stamp_times(errand_job *job, errand__record *record)
         hands->lazy_left = hands->lazy;
     }
     end = hands->now_ns;
-    record->times = errand__times_pack(job->t_start - job->block->epoch_ns,
+    record->times = errand__times_pack(job->t_start - hands->block->epoch_ns,
                                        end > job->t_start ? end - job->t_start : 0);
 }
 
@@ -133,12 +133,12 @@ static void
 finish_late(errand_job *job)
 {
     unsigned panics = errand__payload_drop(&job->payload) +
-                      errand__details_drop(job->block, job->follows);
+                      errand__details_drop(job->hands->block, job->follows);
 
     for (; panics > 0; panics--)
         count_panic(job->hands);
     if (job->failure != NULL)
-        errand__failure_give(job->block, job->failure);
+        errand__failure_give(job->hands->block, job->failure);
     errand__hands_read(job->hands);
 }
 
@@ -162,12 +162,12 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     hands->job = NULL;
     job->record = NULL;
     if (!(hands->here || hands->owned
-              ? errand__settle_begin_here(job->block, record, job->generation, outcome,
+              ? errand__settle_begin_here(hands->block, record, job->generation, outcome,
                                           code, flags)
               : errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome,
                                      code, flags))) {
         finish_late(job);
-        errand__return(job->block, record);
+        errand__return(hands->block, record);
         return;
     }
     record->payload = job->payload;
@@ -183,7 +183,7 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         errand__settle_here(record, hands->cell);
         return;
     }
-    errand__settle(job->block, record, hands->cell, putter);
+    errand__settle(hands->block, record, hands->cell, putter);
 }
 
 static void
@@ -191,7 +191,7 @@ finish_answer(errand_job *job, int32_t answer)
 {
     if (answer == 0) {
         if (job->failure != NULL) {
-            errand__failure_give(job->block, job->failure);
+            errand__failure_give(job->hands->block, job->failure);
             job->failure = NULL;
         }
         finish(job, ERRAND_COMPLETED, ERRAND_CODE_NONE, 0);
@@ -211,7 +211,7 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
 {
     job->hands = hands;
     job->record = record;
-    job->block = block;
+    hands->block = block;
     hands->cell = cell;
     job->generation = generation;
     job->payload = (errand_payload){.data = NULL};
@@ -298,8 +298,10 @@ errand__hands_away(errand__hands *hands, errand_job *job, errand__block *block,
 }
 
 void
-errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell)
+errand__hands_at(errand__hands *hands, errand_job *job, errand__block *block,
+                 errand__cell *cell)
 {
+    hands->block = block;
     job->hands = hands;
     hands->cell = cell;
     hands->job = job;

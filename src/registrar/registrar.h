@@ -104,16 +104,16 @@ typedef struct errand__extra {
     struct errand_waker *waker; /* async: a counted reference; else one for later */
     struct errand__extra *next_free;
     /* Not of a brief one.  First what every operation of the seeded orders needs when it is due. */
-    bool arrived;   /* paced: its completion has come and waits for its due */
-    bool counted;   /* seeded: among its lease's told ones */
-    bool in_domain; /* seeded: among its domain's that are out */
-    bool begun;     /* of a domain: virtual time has reached its begin */
-    uint32_t slot;                /* of a domain, or seeded orders: its record's */
-    errand__domain *domain;       /* a counted reference, or NULL */
-    errand__heap_entry due_entry; /* seeded orders: in the due heap */
-    uint64_t key, begin;          /* seeded orders */
-    uint64_t label_hash;          /* seeded orders: of its name */
-    uint64_t due, tie, fate;      /* seeded orders */
+    bool arrived;           /* paced: its completion has come and waits for its due */
+    bool counted;           /* seeded: among its lease's told ones */
+    bool in_domain;         /* seeded: among its domain's that are out */
+    bool begun;             /* of a domain: virtual time has reached its begin */
+    uint32_t slot;          /* of a domain, or seeded orders: its record's */
+    errand__domain *domain; /* a counted reference, or NULL */
+    errand__heap_entry due_entry;     /* seeded orders: in the due heap */
+    uint64_t key, begin;              /* seeded orders */
+    uint64_t label_hash;              /* seeded orders: of its name */
+    uint64_t due, tie, fate;          /* seeded orders */
     uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
     uint64_t quarantine_ns, work_max; /* 0 = none */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.

@@ -117,6 +117,7 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
     errand__poll answer;
 
     hands->epoch = roster->lease->epoch;
+    hands->block = roster->lease->block;
     hands->cell = cell;
     errand__hands_read(hands);
     if (waker->job.is_async) { /* set by its start */
@@ -151,6 +152,7 @@ errand__poller_again(errand__poller *poller, errand_waker *waker)
     errand__roster *roster = waker->lease;
 
     poller->hands.epoch = roster->lease->epoch;
+    poller->hands.block = roster->lease->block;
     poller->hands.cell = &roster->lease->cells[poller->cell];
     poller->waker = waker;
     done(poller, errand__hands_poll(&poller->hands, waker));

@@ -87,7 +87,6 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
     }
     waker->job.record = record;
     waker->job.generation = generation;
-    waker->job.block = roster->lease->block;
     waker->job.t_start = cycles; /* until it starts */
     enter_one(roster);
     atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN,
@@ -156,6 +155,7 @@ errand__roster_busy(const errand__roster *roster)
 static void
 drop_taken(errand__roster *roster, errand__hands *hands, errand_waker *waker)
 {
+    hands->block = roster->lease->block;
     hands->cell = &roster->lease->cells[0];
     errand__hands_drop_pending(hands, waker);
     errand__hands_tell(hands, roster->lease->block);
