@@ -149,6 +149,17 @@ errand_waker *errand__roster_enter(errand__roster *roster, errand__record *recor
                                    uint32_t generation, uint64_t cycles);
 /* What an ended job, or its dead waker, kept of the lease. */
 void errand__roster_keep_less(errand__roster *roster);
+/* Of a waker whose job has not ended: is the roster's one thread alone with it?  It is where the
+ * references that it knows of (the record's, the roster's, a queue's) are all there are; then words
+ * that others may write are written by plain stores.  From the close on the record's may be gone. */
+static inline bool
+errand__waker_is_alone(const errand__roster *roster, const errand_waker *waker,
+                       unsigned references)
+{
+    return roster->lock == NULL && roster->port != NULL && !roster->closing &&
+           atomic_load_explicit(&waker->refs, memory_order_acquire) ==
+               references; /* Pairs: waker-refs */
+}
 /* The end of a lease, in this order; owner.  close: pending jobs get their token set and are woken.
  * await: until all have ended, or the deadline.  drop: what is pending is settled as CANCELLED here
  * and now, deferred cleanups included; what is being polled follows at the end of its poll. */

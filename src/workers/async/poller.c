@@ -104,8 +104,12 @@ take_pending(errand__roster *roster, errand_waker *waker)
     errand__roster_release(roster);
     if (told)
         errand__token_set(
-            waker->job.record);   /* it may be polled while the owner closes */
-    errand_waker_abandon(&waker); /* the port's; a taken one has the list's */
+            waker->job.record); /* it may be polled while the owner closes */
+    if (taken &&
+        errand__waker_is_alone(roster, waker, 3)) /* the port's; the list's is left */
+        atomic_store_explicit(&waker->refs, 2, memory_order_relaxed);
+    else
+        errand_waker_abandon(&waker);
     return taken;
 }
 
@@ -119,7 +123,6 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
     hands->epoch = roster->lease->epoch;
     hands->block = roster->lease->block;
     hands->cell = cell;
-    errand__hands_read(hands);
     if (waker->job.is_async) { /* set by its start */
         if (!take_pending(roster, waker))
             return false;
@@ -128,9 +131,10 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
             poller->recall(poller, waker);
         answer = errand__hands_poll(hands, waker);
     } else {
-        uint64_t waited =
-            hands->cycles - waker->job.t_start; /* see errand__roster_enter */
+        uint64_t waited;
 
+        errand__hands_read(hands);
+        waited = hands->cycles - waker->job.t_start; /* see errand__roster_enter */
         poller->waker = waker;
         errand__ages_began(&roster->ages, waker->job.record, waker->job.generation,
                            hands->cycles);

@@ -91,7 +91,9 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
     enter_one(roster);
     atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN,
                           memory_order_release); /* Pairs: waker-state */
-    return errand_waker_hold(waker);
+    /* The record's alone so far: nobody could have asked for one. */
+    atomic_store_explicit(&waker->refs, 2, memory_order_relaxed); /* Pairs: waker-refs */
+    return waker;
 }
 
 void
@@ -135,6 +137,12 @@ errand__waker_end(errand_waker *waker)
 
     if (live_less(roster))
         errand__futex_wake(&roster->live, 1);
+    if (errand__waker_is_alone(roster, waker, 2)) { /* no port has it */
+        atomic_store_explicit(&waker->state, ERRAND__WAKER_DEAD, memory_order_relaxed);
+        atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
+        errand__roster_keep_less(roster);
+        return;
+    }
     /* From here on a woken one may be popped and take its roster along. */
     before = atomic_exchange_explicit(&waker->state, ERRAND__WAKER_DEAD,
                                       memory_order_acq_rel); /* Pairs: waker-state */
