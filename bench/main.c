@@ -24,6 +24,7 @@ static const struct {
     {"isolation", bench_case_isolation},
 #if BENCH_REACTOR
     {"reactor", bench_case_reactor},
+    {"net", bench_case_net},
 #endif
 };
 enum { CASES = sizeof cases / sizeof *cases };

@@ -70,8 +70,8 @@ void bench_report_destroy(bench_report *report);
 typedef void bench_case_fn(const bench_options *options, bench_report *report);
 bench_case_fn bench_case_throughput, bench_case_round_trip, bench_case_fairness,
     bench_case_cancel, bench_case_memory, bench_case_allocations, bench_case_idle,
-    bench_case_inline, bench_case_paced, bench_case_reactor, bench_case_call,
-    bench_case_isolation;
+    bench_case_inline, bench_case_paced, bench_case_reactor, bench_case_net,
+    bench_case_call, bench_case_isolation;
 /* round trip's sample: median, 99th percentile and maximum in ns. */
 bench_sample_fn bench_round_trip_sample;
 double bench_percentile(uint64_t *sorted, uint64_t count, double part);

@@ -129,32 +129,24 @@ typedef struct errand__defer { /* errand_job_defer: newest first */
 struct errand_job { /* the running job's view; an async job's lives in its waker */
     struct errand__hands *hands; /* of the thread that runs or polls it now */
     errand__record *record;      /* NULL = no job */
-    errand__block *block;
-    errand__cell *cell;
     uint32_t generation;
     int32_t kept_answer; /* see keeps */
-    bool is_async, finished;
+    int32_t sys_errno;
+    bool held; /* async: its waker is in its roster's list of those with requests */
+    bool is_async : 1, finished : 1;
     /* Async: it has ended, but requests of it are under way: what it answered, or that it
      * panicked, is told when the last is back (errand__hands_poll). */
-    bool keeps, keeps_panic;
-    bool recalled; /* a cancel has asked its requests back */
-    bool impure;   /* see errand_job_impure */
-    bool message_lost;
+    bool keeps : 1, keeps_panic : 1;
+    bool recalled : 1; /* a cancel has asked its requests back */
+    bool impure : 1;   /* see errand_job_impure */
+    bool message_lost : 1;
     struct errand_io *requests; /* under way, newest first; see workers/reactor */
     errand__defer *defers;
     errand_payload payload;
     errand__failure *failure;
-    uintptr_t follows; /* tagged, see errand__record.details */
-    uint64_t t_start;  /* ns on CLOCK_MONOTONIC */
-    union {
-        struct {
-            size_t arena_blocks, arena_bytes; /* blocking: handed to this job */
-        };
-        struct errand__block_link *blocks; /* async: its own memory */
-    };
-    int32_t sys_errno;
-    bool held; /* async: its waker is in its roster's list of those with requests */
-    volatile bool allocating; /* inside the arena: its lists may be torn */
+    uintptr_t follows;                 /* tagged, see errand__record.details */
+    uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */
+    struct errand__block_link *blocks; /* async: its own memory */
 };
 /* interrupt: the signal for the body of a cancelled blocking job (interrupt.c); one per worker of a
  * pool that was asked for it. */
@@ -203,12 +195,16 @@ void errand__ringer_fini(errand__ringer *ringer);
 void errand__ringer_ring(errand__ringer *ringer, const errand__record *record,
                          uint32_t generation);
 typedef struct errand__hands {
-    errand__frame frame;          /* the worker loop's; panics of bodies land there */
-    errand_job own;               /* of blocking jobs */
-    errand_job *job;              /* the current one; NULL between jobs */
-    errand__arena *arena;         /* made at first use; NULL before */
-    errand__interrupt *interrupt; /* NULL: bodies are not signalled */
-    errand__fault *fault;         /* NULL: faults are not caught */
+    errand__frame frame;              /* the worker loop's; panics of bodies land there */
+    errand_job own;                   /* of blocking jobs */
+    errand_job *job;                  /* the current one; NULL between jobs */
+    errand__block *block;             /* its runtime's */
+    errand__cell *cell;               /* where its end is counted */
+    errand__arena *arena;             /* made at first use; NULL before */
+    size_t arena_blocks, arena_bytes; /* of it, handed to this job */
+    volatile bool allocating;         /* inside the arena: its lists may be torn */
+    errand__interrupt *interrupt;     /* NULL: bodies are not signalled */
+    errand__fault *fault;             /* NULL: faults are not caught */
     errand__ringer *ringer; /* NULL: errand_wait_fd looks at the token now and then */
     size_t memory_max;      /* of errand_job_alloc, per job; 0 = no bound */
     errand__putter
@@ -279,7 +275,8 @@ void errand__hands_panicked(errand__hands *hands, const char *message);
  * that outcome and code; JOB takes the answer.  A panic in between leaves through hands->frame. */
 void errand__hands_away(errand__hands *hands, errand_job *job, errand__block *block,
                         errand__record *record, uint32_t generation, errand__cell *cell);
-void errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell);
+void errand__hands_at(errand__hands *hands, errand_job *job, errand__block *block,
+                      errand__cell *cell);
 void errand__hands_put_down(errand__hands *hands);
 void errand__hands_back(errand_job *job, errand_outcome outcome, errand_code code,
                         int32_t answer);
@@ -301,11 +298,11 @@ errand__poll errand__hands_poll(errand__hands *hands, struct errand_waker *waker
 /* A pending async job is dropped unpolled: settles it as CANCELLED; false: it had ended. */
 bool errand__hands_drop_pending(errand__hands *hands, struct errand_waker *waker);
 
-/* Wakers (async.h).  The executor that claims the job sets the type before start is called. */
-typedef struct errand__waker_type {
+/* Wakers (async.h).  The executor that claims the job sets the port before start is called. */
+typedef struct errand__waker_port {            /* a port begins with these */
     void (*rouse)(struct errand_waker *waker); /* state went 0 -> 1: queue it */
-    void (*forget)(void *port);                /* the last reference is gone */
-} errand__waker_type;
+    void (*forget)(void *port);                /* one waker less leads to it */
+} errand__waker_port;
 struct errand_waker {
     /* refs: Writers, Readers: any thread that holds one.  Order: acquire-release on the way down.
      * Pairs: waker-refs.  Why: the last one frees it. */
@@ -314,8 +311,7 @@ struct errand_waker {
      * executor's thread.  Order: compare-exchange, acquire-release.  Pairs: waker-state.
      * Why: the poll must see what was done before the wake. */
     atomic_uint state;
-    const errand__waker_type *type;
-    void *port;                /* the type's; NULL = nothing to forget */
+    errand__waker_port *port;  /* NULL: who runs the job sleeps on the state */
     struct errand_waker *next; /* in the executor's queues, while woken */
     errand__link pending;      /* in the executor's list of those that wait for a wake */
     void *lease;               /* the executor's; see workers/async/async.h */

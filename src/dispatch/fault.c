@@ -396,10 +396,10 @@ errand__fault_note(const errand_fault *fault, errand__hands *hands)
         hands->cleanups_lost++; /* their blocks too: the allocator may be locked */
     hands->leaked += hands->cleanups_lost;
     if (fault->verdict == ERRAND_FAULT_SUSPECT) {
-        hands->memory_lost = job->arena_blocks;
-        hands->leaked += job->arena_blocks + (job->payload.held_type != NULL);
+        hands->memory_lost = hands->arena_blocks;
+        hands->leaked += hands->arena_blocks + (job->payload.held_type != NULL);
         job->payload = (errand_payload){.data = NULL};
-        job->arena_blocks = job->arena_bytes = 0;
+        hands->arena_blocks = hands->arena_bytes = 0;
         hands->arena = NULL;
     }
     errand__fault_text(fault, text, sizeof text);

@@ -93,13 +93,13 @@ release_memory(errand_job *job)
         errand__job_blocks_free(job);
         return;
     }
-    if (job->arena_blocks == 0)
+    if (hands->arena_blocks == 0)
         return;
-    if (errand__arena_live(hands->arena) == job->arena_blocks)
+    if (errand__arena_live(hands->arena) == hands->arena_blocks)
         errand__arena_reset(hands->arena);
     else
-        hands->leaked += job->arena_blocks;
-    job->arena_blocks = job->arena_bytes = 0;
+        hands->leaked += hands->arena_blocks;
+    hands->arena_blocks = hands->arena_bytes = 0;
 }
 
 static void
@@ -110,16 +110,16 @@ stamp_times(errand_job *job, errand__record *record)
 
     if (hands->here)
         return;
-    if (job->block->times == ERRAND_TIMES_EXACT) {
+    if (hands->block->times == ERRAND_TIMES_EXACT) {
         errand__hands_read(hands);
         errand__record_label(record)->t_start = job->t_start;
-        errand__record_label(record)->t_end = errand__block_now(job->block);
+        errand__record_label(record)->t_end = errand__block_now(hands->block);
         record->times = 1; /* the label has them */
         return;
     }
     errand__hands_glance(hands);
     end = hands->now_ns;
-    record->times = errand__times_pack(job->t_start - job->block->epoch_ns,
+    record->times = errand__times_pack(job->t_start - hands->block->epoch_ns,
                                        end > job->t_start ? end - job->t_start : 0);
 }
 
@@ -128,12 +128,12 @@ static void
 finish_late(errand_job *job)
 {
     unsigned panics = errand__payload_drop(&job->payload) +
-                      errand__details_drop(job->block, job->follows);
+                      errand__details_drop(job->hands->block, job->follows);
 
     for (; panics > 0; panics--)
         count_panic(job->hands);
     if (job->failure != NULL)
-        errand__failure_give(job->block, job->failure);
+        errand__failure_give(job->hands->block, job->failure);
     errand__hands_read(job->hands);
 }
 
@@ -157,12 +157,12 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     hands->job = NULL;
     job->record = NULL;
     if (!(hands->here || hands->owned
-              ? errand__settle_begin_here(job->block, record, job->generation, outcome,
+              ? errand__settle_begin_here(hands->block, record, job->generation, outcome,
                                           code, flags)
               : errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome,
                                      code, flags))) {
         finish_late(job);
-        errand__return(job->block, record);
+        errand__return(hands->block, record);
         return;
     }
     record->payload = job->payload;
@@ -175,10 +175,10 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     stamp_times(job, record);
     if (hands->here) {
         hands->here = false;
-        errand__settle_here(record, job->cell);
+        errand__settle_here(record, hands->cell);
         return;
     }
-    errand__settle(job->block, record, job->cell, putter);
+    errand__settle(hands->block, record, hands->cell, putter);
 }
 
 static void
@@ -186,7 +186,7 @@ finish_answer(errand_job *job, int32_t answer)
 {
     if (answer == 0) {
         if (job->failure != NULL) {
-            errand__failure_give(job->block, job->failure);
+            errand__failure_give(job->hands->block, job->failure);
             job->failure = NULL;
         }
         finish(job, ERRAND_COMPLETED, ERRAND_CODE_NONE, 0);
@@ -206,8 +206,8 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
 {
     job->hands = hands;
     job->record = record;
-    job->block = block;
-    job->cell = cell;
+    hands->block = block;
+    hands->cell = cell;
     job->generation = generation;
     job->payload = (errand_payload){.data = NULL};
     job->failure = NULL;
@@ -293,10 +293,12 @@ errand__hands_away(errand__hands *hands, errand_job *job, errand__block *block,
 }
 
 void
-errand__hands_at(errand__hands *hands, errand_job *job, errand__cell *cell)
+errand__hands_at(errand__hands *hands, errand_job *job, errand__block *block,
+                 errand__cell *cell)
 {
+    hands->block = block;
     job->hands = hands;
-    job->cell = cell;
+    hands->cell = cell;
     hands->job = job;
 }
 

@@ -52,7 +52,7 @@ errand_job_identity(const errand_job *job)
 {
     if (!job_given(job, __func__))
         return (errand_identity){.runtime = 0};
-    return errand__record_identity(job->block->runtime_id, job->record);
+    return errand__record_identity(job->hands->block->runtime_id, job->record);
 }
 
 uint64_t
@@ -67,10 +67,10 @@ static errand__failure *
 failure_of(errand_job *job)
 {
     if (job->failure == NULL) {
-        job->failure = errand__failure_take(job->block);
+        job->failure = errand__failure_take(job->hands->block);
         if (job->failure == NULL && !job->message_lost) {
             job->message_lost = true;
-            atomic_fetch_add_explicit(&job->block->messages_lost, 1,
+            atomic_fetch_add_explicit(&job->hands->block->messages_lost, 1,
                                       memory_order_relaxed);
         }
     }
@@ -119,7 +119,7 @@ errand_job_work(errand_job *job, uint64_t amount)
     uint64_t done, sum;
 
     ERRAND_REQUIRE_ARG(job != NULL, ERRAND_EINVAL, "the job is NULL");
-    extra = job->record->extra;
+    extra = errand__record_whole(job->record);
     if (extra == NULL || extra->work_max == 0)
         return ERRAND_OK;
     done = atomic_load_explicit(&extra->work_done, memory_order_relaxed);
@@ -129,9 +129,9 @@ errand_job_work(errand_job *job, uint64_t amount)
         &extra->work_done, &done, sum, memory_order_relaxed, memory_order_relaxed));
     if (sum <= extra->work_max)
         return ERRAND_OK;
-    if (job->block->virtual_time) /* no grace there: real time decides nothing */
+    if (job->hands->block->virtual_time) /* no grace there: real time decides nothing */
         return ERRAND_EBOUND;
-    errand__post_record(job->block, job->record, job->generation,
+    errand__post_record(job->hands->block, job->record, job->generation,
                         0); /* start the grace */
     return ERRAND_EBOUND;
 }
@@ -160,7 +160,7 @@ errand_job_post(errand_job *job, errand_command *node)
                        "node must be aligned to 8 bytes");
     ERRAND_REQUIRE_ARG(node->library[1] == NULL, ERRAND_EBUSY, "node is posted already");
     node->library[1] = (char *)job->record + ERRAND__COMMAND_OF_JOB;
-    if (errand__inbox_put(job->block, node, ERRAND__NODE_COMMAND, NULL))
+    if (errand__inbox_put(job->hands->block, node, ERRAND__NODE_COMMAND, NULL))
         return ERRAND_OK;
     node->library[1] = NULL;
     return ERRAND_EGONE;
@@ -188,17 +188,17 @@ errand_job_alloc(errand_job *job, size_t size)
         job->blocks = link;
         return link + 1;
     }
-    if (hands->memory_max != 0 && size > hands->memory_max - job->arena_bytes)
+    if (hands->memory_max != 0 && size > hands->memory_max - hands->arena_bytes)
         return NULL;
-    job->allocating = true;
+    hands->allocating = true;
     if (hands->arena == NULL)
         hands->arena = errand__arena_create();
     block = hands->arena != NULL ? errand__arena_alloc(hands->arena, size) : NULL;
     if (block != NULL) {
-        job->arena_blocks++;
-        job->arena_bytes += size;
+        hands->arena_blocks++;
+        hands->arena_bytes += size;
     }
-    job->allocating = false;
+    hands->allocating = false;
     return block;
 }
 

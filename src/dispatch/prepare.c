@@ -75,12 +75,14 @@ errand__record_fill(errand__record *record, const errand_spec *spec, errand__ext
         *label = (errand__label){.name = spec->held_name, .trace_id = spec->trace_id};
     if (extra == &errand__label_only)
         return;
+    extra->no_signal = (spec->flags & ERRAND_SPEC_NO_SIGNAL) != 0;
+    extra->effect_free = (spec->flags & ERRAND_SPEC_EFFECT_FREE) != 0;
+    if (extra->brief)
+        return;
     extra->deadline_ns = spec->deadline_ns;
     extra->soft_ns = spec->soft_ns;
     extra->quarantine_ns = spec->quarantine_ns;
     extra->work_max = spec->work_max;
-    extra->no_signal = (spec->flags & ERRAND_SPEC_NO_SIGNAL) != 0;
-    extra->effect_free = (spec->flags & ERRAND_SPEC_EFFECT_FREE) != 0;
 }
 
 const char *

@@ -40,7 +40,9 @@ errand__claim(errand__record *record, uint32_t generation, errand__cell *cell)
 static inline bool
 is_alone(const errand__block *block, const errand__record *record)
 {
-    return !block->shared && (record->extra == NULL || record->extra->work_max == 0);
+    const errand__extra *whole = errand__record_whole(record);
+
+    return !block->shared && (whole == NULL || whole->work_max == 0);
 }
 
 bool

@@ -14,7 +14,7 @@ inside(const char **out_name)
 {
     const errand_job *job = errand__frame_job();
 
-    if (job == NULL || !job->block->virtual_time || job->impure)
+    if (job == NULL || !job->hands->block->virtual_time || job->impure)
         return false;
     *out_name = errand__record_name(job->record);
     return true;

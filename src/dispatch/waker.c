@@ -24,8 +24,7 @@ void
 errand__waker_renew(errand_waker **take_waker)
 {
     errand_waker *waker = *take_waker;
-    void *port;
-    const errand__waker_type *type;
+    errand__waker_port *port;
 
     if (waker == NULL)
         return;
@@ -34,10 +33,8 @@ errand__waker_renew(errand_waker **take_waker)
         return;
     }
     port = waker->port; /* most often it is pushed into the same one again */
-    type = waker->type;
     memset(waker, 0, sizeof *waker);
     waker->port = port;
-    waker->type = type;
     atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
 }
 
@@ -73,8 +70,12 @@ errand_waker_wake(errand_waker *waker)
     } while (!atomic_compare_exchange_weak_explicit(
         &waker->state, &state, 1, memory_order_acq_rel, /* Pairs: waker-state */
         memory_order_relaxed));
-    if (state == 0)
-        waker->type->rouse(waker);
+    if (state != 0)
+        return;
+    if (waker->port != NULL)
+        waker->port->rouse(waker);
+    else
+        errand__futex_wake(&waker->state, 1);
 }
 
 void
@@ -90,6 +91,6 @@ errand_waker_abandon(errand_waker **take_waker)
         1) /* Pairs: waker-refs */
         return;
     if (waker->port != NULL)
-        waker->type->forget(waker->port);
+        waker->port->forget(waker->port);
     errand__mem_free(NULL, waker, sizeof *waker);
 }

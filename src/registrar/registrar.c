@@ -184,7 +184,7 @@ errand__extra errand__label_only;
 static size_t
 extra_size(bool brief)
 {
-    return brief ? offsetof(errand__extra, slot) : sizeof(errand__extra);
+    return brief ? offsetof(errand__extra, arrived) : sizeof(errand__extra);
 }
 
 errand__extra *
@@ -200,9 +200,9 @@ errand__extra_take(errand__registrar *registrar, bool brief)
     }
     registrar->free_extras[brief] = extra->next_free;
     extra->deadline_stage = extra->fixed_code = 0;
-    extra->begun = extra->arrived = extra->counted = extra->in_domain = false;
     if (brief)
         return extra;
+    extra->begun = extra->arrived = extra->counted = extra->in_domain = false;
     extra->key = extra->begin = extra->due = extra->tie = extra->fate = 0;
     atomic_store_explicit(&extra->work_done, 0, memory_order_relaxed);
     return extra;
@@ -214,9 +214,10 @@ errand__extra_give(errand__registrar *registrar, errand__extra *extra)
     if (extra == &errand__label_only)
         return;
     ERRAND_ASSERT(extra->brief || extra->due_entry.position == 0);
-    if (extra->domain != NULL)
+    if (!extra->brief && extra->domain != NULL) {
         errand__domain_let(registrar, extra->domain);
-    extra->domain = NULL;
+        extra->domain = NULL;
+    }
     extra->next_free = registrar->free_extras[extra->brief];
     registrar->free_extras[extra->brief] = extra;
 }

@@ -90,7 +90,8 @@ typedef struct errand__domain {
 
 /* What only some operations have; allocated in bind (or start) by the runtime's thread, from the
  * library's own memory: a body that outlives its runtime still reads it (O58).  A brief one ends
- * before `slot`: what waits in arrival order, without a limit, is to be small. */
+ * before `arrived`: what waits in arrival order, without a limit, is to be small.  See
+ * errand__record_whole. */
 typedef struct errand__extra {
     bool brief; /* constant */
     /* What deadline_entry waits for, see deadlines.c; 0 = it is in no heap. */
@@ -100,21 +101,21 @@ typedef struct errand__extra {
     uint8_t fixed_code;
     bool no_signal; /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
     bool effect_free;
-    bool begun;                 /* of a domain: virtual time has reached its begin */
-    bool arrived;               /* paced: its completion has come and waits for its due */
-    bool counted;               /* seeded: among its lease's told ones */
-    bool in_domain;             /* seeded: among its domain's that are out */
     struct errand_waker *waker; /* async: a counted reference; else one for later */
-    errand__domain *domain;     /* a counted reference, or NULL */
-    uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
-    uint64_t quarantine_ns, work_max; /* 0 = none */
     struct errand__extra *next_free;
     /* Not of a brief one.  First what every operation of the seeded orders needs when it is due. */
-    uint32_t slot;                /* of a domain, or seeded orders: its record's */
-    errand__heap_entry due_entry; /* seeded orders: in the due heap */
-    uint64_t key, begin;          /* seeded orders */
-    uint64_t label_hash;          /* seeded orders: of its name */
-    uint64_t due, tie, fate;      /* seeded orders */
+    bool arrived;           /* paced: its completion has come and waits for its due */
+    bool counted;           /* seeded: among its lease's told ones */
+    bool in_domain;         /* seeded: among its domain's that are out */
+    bool begun;             /* of a domain: virtual time has reached its begin */
+    uint32_t slot;          /* of a domain, or seeded orders: its record's */
+    errand__domain *domain; /* a counted reference, or NULL */
+    errand__heap_entry due_entry;     /* seeded orders: in the due heap */
+    uint64_t key, begin;              /* seeded orders */
+    uint64_t label_hash;              /* seeded orders: of its name */
+    uint64_t due, tie, fate;          /* seeded orders */
+    uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
+    uint64_t quarantine_ns, work_max; /* 0 = none */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
      * Pairs: none.  Why: a count; the posted node that follows it orders what matters. */
     _Atomic uint64_t work_done;
@@ -221,6 +222,13 @@ static inline void *
 errand__record_owner(const errand__record *record)
 {
     return (record - record->slot)->wait;
+}
+
+/* Its extra, if it has a whole one: limits, a domain, what the seeded orders need; else NULL. */
+static inline errand__extra *
+errand__record_whole(const errand__record *record)
+{
+    return record->extra == NULL || record->extra->brief ? NULL : record->extra;
 }
 
 static inline errand__label *

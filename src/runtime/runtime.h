@@ -38,6 +38,7 @@ struct errand_runtime {
     bool draining, driving;   /* in progress: EBUSY; left by a longjmp: until unwound */
     bool unflushed;           /* a lease has submits whose flush was put off */
     uint32_t unflushed_count; /* paced: how many at most */
+    uint32_t unpolled;        /* async jobs asked to end since the last flush for them */
     bool fd_wanted;
     int foreign_fd; /* what a foreign loop got; -1 = none; the inbox's own, or one around several */
     errand__registrar registrar;

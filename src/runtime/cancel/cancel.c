@@ -11,6 +11,10 @@
  * is asked, and its completion says at its due what it would say at best (D143). */
 #include "runtime/runtime.h"
 
+/* So many jobs are asked to end before those of the thread's own leases are polled: their lines are
+ * still near. */
+#define ASKED_MANY 16
+
 static errand_lease *
 lease_of(errand_runtime *runtime, errand__record *record)
 {
@@ -148,7 +152,7 @@ cancel_begun(errand_runtime *runtime, errand__record *record, uint64_t control,
 static errand_cancel_answer
 cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
 {
-    errand__extra *extra = record->extra;
+    const errand__extra *extra = errand__record_whole(record);
     uint64_t control;
 
     if (errand__cancel_queued(runtime, record, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED))
@@ -234,6 +238,12 @@ errand_cancel(errand_runtime *runtime, const errand_identity *identity,
         answer = errand__cancel_record(runtime, record, reason);
     else if (record == NULL && errand__wait_recall(runtime, identity, reason))
         answer = ERRAND_CANCEL_SETTLED;
+    if (answer == ERRAND_CANCEL_RUNNING &&
+        record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC &&
+        ++runtime->unpolled >= ASKED_MANY) {
+        runtime->unpolled = 0;
+        errand__flush(lease_of(runtime, record));
+    }
     errand__calls_end(runtime, calling);
     if (out_answer != NULL)
         *out_answer = answer;
@@ -248,7 +258,7 @@ errand__posted_run(errand_runtime *runtime, errand__record *record)
     uint64_t before = atomic_fetch_and_explicit(
         &record->control, ~(ERRAND__FLAG_POSTED | ERRAND__FLAG_ASKED),
         memory_order_acq_rel); /* Pairs: control-post */
-    errand__extra *extra = record->extra;
+    errand__extra *extra = errand__record_whole(record);
 
     if (record->phase == ERRAND__PHASE_LINGER) {
         errand__registrar_recycle(&runtime->registrar, record);

@@ -286,10 +286,8 @@ finish_record(errand_runtime *runtime, errand__record *record)
     }
     runtime->hand = NULL;
     runtime->hand_live = runtime->hand_dropped = false;
-    if (record->extra != NULL) {
+    if (record->extra != NULL)
         errand__domain_leave(runtime, record); /* a body that was held is back */
-        errand__waker_renew(&record->extra->waker);
-    }
     errand__registrar_recycle(&runtime->registrar, record);
 }
 

@@ -59,7 +59,7 @@ errand__domain_begin(errand_runtime *runtime, errand__record *record)
 void
 errand__domain_leave(errand_runtime *runtime, errand__record *record)
 {
-    errand__extra *extra = record->extra;
+    errand__extra *extra = errand__record_whole(record);
     errand__domain *domain = extra == NULL ? NULL : extra->domain;
 
     if (domain == NULL || !errand__list_linked(&extra->domain_link))

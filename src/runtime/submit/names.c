@@ -142,7 +142,8 @@ static bool
 may_be_brief(const errand_runtime *runtime, const errand_spec *spec)
 {
     return !errand__seeded(runtime) && !errand__inputs(runtime) &&
-           (spec->deadline_ns | spec->quarantine_ns | spec->work_max | spec->domain) == 0;
+           (spec->deadline_ns | spec->soft_ns | spec->quarantine_ns | spec->work_max |
+            spec->domain) == 0;
 }
 
 errand_status
@@ -150,6 +151,7 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
                    errand__extra **out_extra)
 {
     bool brief = may_be_brief(runtime, spec);
+    bool async = spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC;
     errand__extra *extra;
 
     if (!errand__block_labels(runtime->block))
@@ -163,13 +165,15 @@ errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
     *out_extra = extra;
     if (extra == NULL)
         return ERRAND_ENOMEM;
+    if (async) /* its last job's: only now, when its lines are needed */
+        errand__waker_renew(&extra->waker);
     /* Each armed operation may stand in the deadline heap: room for all that live. */
     if ((brief || errand__heap_reserve(&runtime->deadlines,
                                        (size_t)runtime->registrar.live + 1)) &&
         (!errand__seeded(runtime) ||
          errand__order_reserve(&runtime->scheduler,
                                (size_t)runtime->registrar.live + 1)) &&
-        (spec->resource_class != ERRAND_INTERRUPTIBLE_ASYNC || extra->waker != NULL ||
+        (!async || extra->waker != NULL ||
          (extra->waker = errand__waker_create()) != NULL) &&
         (spec->domain == 0 || (extra->domain = errand__domain_hold(
                                    &runtime->registrar, spec->domain)) != NULL))
@@ -318,8 +322,7 @@ errand__record_abandon(errand_runtime *runtime, errand__record *record)
         record->owner_flags = 0;
     }
     if (record->extra != NULL)
-        errand__waker_renew(&record->extra->waker);
-    errand__registrar_recycle(&runtime->registrar, record);
+        errand__registrar_recycle(&runtime->registrar, record);
 }
 
 /* May this thread do anything about the token?  If not it keeps it. */

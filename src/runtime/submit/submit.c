@@ -115,9 +115,9 @@ static inline errand_status
 make_ready(errand_lease *lease, const errand__record *record)
 {
     uint64_t bit = UINT64_C(1) << (errand__lane_of(record) * 3 + record->priority);
-    bool plain =
-        record->extra == NULL || (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC &&
-                                  record->extra->soft_ns == 0);
+    const errand__extra *whole = errand__record_whole(record);
+    bool plain = record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC &&
+                 (whole == NULL || whole->soft_ns == 0);
     errand_status status;
 
     if (plain && (lease->ready & bit) != 0) /* never set with ready_each */
@@ -145,7 +145,7 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     errand__count(&lease->accepted);
     ERRAND__PAUSE("submit-counted");
     record->phase = ERRAND__PHASE_ARMED;
-    if (record->extra != NULL)
+    if (errand__record_whole(record) != NULL)
         errand__deadline_begin(runtime, record);
     generation = errand__arm(record, named);
     ERRAND__PAUSE("submit-armed");
@@ -156,7 +156,9 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
             errand__submit_audit(runtime, record, task);
         if (__builtin_expect(runtime->unhanded, 0))
             goto handed; /* its result is in the log */
-        if (__builtin_expect(record->extra != NULL && record->extra->domain != NULL, 0))
+        errand__extra *whole = errand__record_whole(record);
+
+        if (__builtin_expect(whole != NULL && whole->domain != NULL, 0))
             errand__domain_enter(runtime, record);
         else
             hand_over(runtime, lease, record, generation);

@@ -66,7 +66,8 @@ errand__ages_submitted(errand__ages *ages, const errand__record *record,
     if (ages->lines == NULL)
         return;
     struct errand__age *line = &ages->lines[record->slot];
-    uint64_t soft = record->extra != NULL ? record->extra->soft_ns : 0;
+    const errand__extra *whole = errand__record_whole(record);
+    uint64_t soft = whole != NULL ? whole->soft_ns : 0;
     const uint64_t words[4] = {record->wait_id, record->generation, record->operation,
                                (uint64_t)record->kind << 32 | record->slot};
 

@@ -32,6 +32,7 @@ enum { /* values of the head that are no waker */
 };
 /* Counted: by its executor or roster, and by every waker that may push into it. */
 typedef struct errand__port {
+    errand__waker_port base; /* immutable */
     /* refs: Writers, Readers: whoever holds or lets.  Order: acquire-release.
      * Pairs: port-refs.  Why: the last one frees what the others used. */
     atomic_uint refs;
@@ -148,6 +149,17 @@ errand_waker *errand__roster_enter(errand__roster *roster, errand__record *recor
                                    uint32_t generation, uint64_t cycles);
 /* What an ended job, or its dead waker, kept of the lease. */
 void errand__roster_keep_less(errand__roster *roster);
+/* Of a waker whose job has not ended: is the roster's one thread alone with it?  It is where the
+ * references that it knows of (the record's, the roster's, a queue's) are all there are; then words
+ * that others may write are written by plain stores.  From the close on the record's may be gone. */
+static inline bool
+errand__waker_is_alone(const errand__roster *roster, const errand_waker *waker,
+                       unsigned references)
+{
+    return roster->lock == NULL && roster->port != NULL && !roster->closing &&
+           atomic_load_explicit(&waker->refs, memory_order_acquire) ==
+               references; /* Pairs: waker-refs */
+}
 /* The end of a lease, in this order; owner.  close: pending jobs get their token set and are woken.
  * await: until all have ended, or the deadline.  drop: what is pending is settled as CANCELLED here
  * and now, deferred cleanups included; what is being polled follows at the end of its poll. */
@@ -171,6 +183,7 @@ typedef struct errand__poller {
     errand__spans *spans;
     /* recall: asks all requests of a job back, once for each cancel; NULL = there are none. */
     void (*recall)(struct errand__poller *poller, errand_waker *waker);
+    uint32_t cell; /* of the lease: where again counts */
 } errand__poller;
 void errand__poller_init(errand__poller *poller, errand__spans *spans);
 void errand__poller_fini(errand__poller *poller);

@@ -15,6 +15,7 @@ errand__poller_init(errand__poller *poller, errand__spans *spans)
     poller->waker = NULL;
     poller->spans = spans;
     poller->recall = NULL;
+    poller->cell = 1;
 }
 
 void
@@ -103,8 +104,12 @@ take_pending(errand__roster *roster, errand_waker *waker)
     errand__roster_release(roster);
     if (told)
         errand__token_set(
-            waker->job.record);   /* it may be polled while the owner closes */
-    errand_waker_abandon(&waker); /* the port's; a taken one has the list's */
+            waker->job.record); /* it may be polled while the owner closes */
+    if (taken &&
+        errand__waker_is_alone(roster, waker, 3)) /* the port's; the list's is left */
+        atomic_store_explicit(&waker->refs, 2, memory_order_relaxed);
+    else
+        errand_waker_abandon(&waker);
     return taken;
 }
 
@@ -116,7 +121,8 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
     errand__poll answer;
 
     hands->epoch = roster->lease->epoch;
-    errand__hands_glance(hands);
+    hands->block = roster->lease->block;
+    hands->cell = cell;
     if (waker->job.is_async) { /* set by its start */
         if (!take_pending(roster, waker))
             return false;
@@ -126,8 +132,10 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
         answer = errand__hands_poll(hands, waker);
     } else {
         uint64_t since = waker->job.t_start; /* see errand__roster_enter */
-        uint64_t waited = hands->cycles > since ? hands->cycles - since : 0;
+        uint64_t waited;
 
+        errand__hands_read(hands);
+        waited = hands->cycles > since ? hands->cycles - since : 0;
         poller->waker = waker;
         errand__ages_began(&roster->ages, waker->job.record, waker->job.generation,
                            hands->cycles);
@@ -149,6 +157,8 @@ errand__poller_again(errand__poller *poller, errand_waker *waker)
     errand__roster *roster = waker->lease;
 
     poller->hands.epoch = roster->lease->epoch;
+    poller->hands.block = roster->lease->block;
+    poller->hands.cell = &roster->lease->cells[poller->cell];
     poller->waker = waker;
     done(poller, errand__hands_poll(&poller->hands, waker));
 }

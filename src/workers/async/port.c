@@ -11,6 +11,13 @@
 #include <unistd.h>
 #include "workers/async/async.h"
 
+static void
+rouse(errand_waker *waker)
+{
+    errand__port_push(ERRAND__CONTAINER(waker->port, errand__port, base),
+                      errand_waker_hold(waker));
+}
+
 errand__port *
 errand__port_create(void)
 {
@@ -18,6 +25,7 @@ errand__port_create(void)
 
     if (port == NULL)
         return NULL;
+    port->base = (errand__waker_port){rouse, errand__port_let};
     port->fd = -1;
     atomic_store_explicit(&port->refs, 1, memory_order_relaxed);
     return port;

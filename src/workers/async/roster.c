@@ -34,21 +34,6 @@ errand__roster_fini(errand__roster *roster)
     errand__ages_fini(&roster->ages);
 }
 
-static void
-rouse_port(errand_waker *waker)
-{
-    errand__port_push(waker->port, errand_waker_hold(waker));
-}
-
-static void
-rouse_runner(errand_waker *waker)
-{
-    errand__futex_wake(&waker->state, 1);
-}
-
-static const errand__waker_type of_port = {rouse_port, errand__port_let};
-static const errand__waker_type of_runner = {rouse_runner, NULL};
-
 /* One more job, or one less, keeps the lease. */
 static void
 enter_one(errand__roster *roster)
@@ -90,23 +75,22 @@ errand__roster_enter(errand__roster *roster, errand__record *record, uint32_t ge
                      uint64_t cycles)
 {
     errand_waker *waker = record->extra->waker;
+    errand__waker_port *port = roster->port != NULL ? &roster->port->base : NULL;
 
     waker->lease = roster;
-    if (waker->port != roster->port) { /* another than its last job's */
+    if (waker->port != port) { /* another than its last job's */
         if (waker->port != NULL)
-            waker->type->forget(waker->port);
-        if (roster->port != NULL)
+            waker->port->forget(waker->port);
+        if (port != NULL)
             errand__port_hold(roster->port);
-        waker->port = roster->port;
+        waker->port = port;
     }
-    waker->type = roster->port != NULL ? &of_port : &of_runner;
     waker->job.record = record;
     waker->job.generation = generation;
-    waker->job.block = roster->lease->block;
     waker->job.t_start = cycles; /* until it starts */
     enter_one(roster);
     /* The record's reference and the queue's: until the job runs nobody else has one. */
-    atomic_store_explicit(&waker->refs, 2, memory_order_relaxed);
+    atomic_store_explicit(&waker->refs, 2, memory_order_relaxed); /* Pairs: waker-refs */
     atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN,
                           memory_order_release); /* Pairs: waker-state */
     return waker;
@@ -153,9 +137,7 @@ errand__waker_end(errand_waker *waker)
 
     if (live_less(roster))
         errand__futex_wake(&roster->live, 1);
-    if (roster->lock == NULL && has_port &&
-        atomic_load_explicit(&waker->refs, memory_order_acquire) ==
-            2) { /* Pairs: waker-refs.  The record's and this one, both this thread's. */
+    if (errand__waker_is_alone(roster, waker, 2)) { /* no port has it */
         atomic_store_explicit(&waker->state, ERRAND__WAKER_DEAD, memory_order_relaxed);
         atomic_store_explicit(&waker->refs, 1, memory_order_relaxed);
         errand__roster_keep_less(roster);
@@ -181,7 +163,8 @@ errand__roster_busy(const errand__roster *roster)
 static void
 drop_taken(errand__roster *roster, errand__hands *hands, errand_waker *waker)
 {
-    waker->job.cell = &roster->lease->cells[0];
+    hands->block = roster->lease->block;
+    hands->cell = &roster->lease->cells[0];
     errand__hands_drop_pending(hands, waker);
     errand__hands_tell(hands, roster->lease->block);
     errand__waker_end(waker);

@@ -22,7 +22,9 @@ struct errand__soft {
 errand_status
 errand__soft_ready(errand__place *place, const errand__record *record)
 {
-    if (record->extra == NULL || record->extra->soft_ns == 0 || place->soft != NULL)
+    const errand__extra *whole = errand__record_whole(record);
+
+    if (whole == NULL || whole->soft_ns == 0 || place->soft != NULL)
         return ERRAND_OK;
     size_t size = place->lease->block->record_count * sizeof(struct errand__soft);
     struct errand__soft *soft = errand__mem_map(size);
@@ -46,12 +48,13 @@ void
 errand__soft_note(errand__place *place, const errand__record *record, uint32_t generation)
 {
     struct errand__soft *soft = &place->soft[record->slot];
+    const errand__extra *whole = errand__record_whole(record);
 
-    if (record->extra == NULL || record->extra->soft_ns == 0)
+    if (whole == NULL || whole->soft_ns == 0)
         return;
     const uint64_t words[5] = {record->wait_id, record->generation, record->operation,
                                (uint64_t)record->kind << 32 | record->slot,
-                               record->extra->soft_ns};
+                               whole->soft_ns};
     atomic_store_explicit(&soft->generation, 0, memory_order_relaxed);
     for (int i = 0; i < 5; i++) /* Pairs: soft-line */
         atomic_store_explicit(&soft->words[i], words[i], memory_order_release);

@@ -65,9 +65,10 @@ settle(errand__pool *pool, errand__worker *worker, errand_fault *fault)
     const errand_job *job = hands->job;
 
     errand__fault_read(worker->fault, job != NULL ? (uintptr_t)job->record->job->run : 0,
-                       job != NULL && job->allocating, fault);
+                       job != NULL && hands->allocating, fault);
     if (job != NULL)
-        fault->identity = errand__record_identity(job->block->runtime_id, job->record);
+        fault->identity =
+            errand__record_identity(job->hands->block->runtime_id, job->record);
     errand__lock_acquire(&pool->lock);
     errand__trouble_fault_locked(pool, fault);
     errand__lock_release(&pool->lock);

@@ -95,7 +95,8 @@ errand__pool_ready(errand_lease *lease, const errand__record *record)
         return ERRAND_EINVAL;
     errand__queue *queue = place->queues[lane];
     bool ready = queue != NULL && queue->rings[rank].entries != NULL;
-    if (ready && (record->extra == NULL || record->extra->soft_ns == 0))
+    const errand__extra *whole = errand__record_whole(record);
+    if (ready && (whole == NULL || whole->soft_ns == 0))
         return ERRAND_OK;
     if (place->pool->lanes[lane].limit == 0)
         return errand__misuse(ERRAND_EINVAL, "errand_submit",

@@ -77,6 +77,7 @@ local_attach(errand_executor *executor, errand_lease *lease)
     mine->loop.local = true;
     mine->loop.lease = lease;
     mine->loop.poller.hands.owned = true;
+    mine->loop.poller.cell = 0;
     mine->lease.loop = &mine->loop;
     if (errand__loop_begin(&mine->loop, lease->block->wake_fd) != 0) {
         errand__loop_fini(&mine->loop);
@@ -205,12 +206,20 @@ local_nudge(errand_lease *lease, errand__record *record, uint32_t generation)
     if (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
         return;
     waker = record->extra->waker;
-    if (!atomic_compare_exchange_strong_explicit(
-            &waker->state, &quiet, ERRAND__WAKER_WOKEN,
-            memory_order_acq_rel, /* Pairs: waker-state */
-            memory_order_relaxed))
+    if (errand__waker_is_alone(&mine->roster, waker, 2) &&
+        atomic_load_explicit(&waker->state, memory_order_relaxed) == quiet) {
+        atomic_store_explicit(&waker->state, ERRAND__WAKER_WOKEN, memory_order_relaxed);
+        atomic_store_explicit(&waker->refs, 3, memory_order_relaxed);
+    } else if (atomic_compare_exchange_strong_explicit(
+                   &waker->state, &quiet, ERRAND__WAKER_WOKEN,
+                   memory_order_acq_rel, /* Pairs: waker-state */
+                   memory_order_relaxed)) {
+        (void)errand_waker_hold(waker);
+    } else {
         return;
-    errand__loop_queue(mine->loop, errand_waker_hold(waker));
+    }
+    errand__prefetch_own(&waker->job.requests);
+    errand__loop_queue(mine->loop, waker);
     if (mine->loop->resting)
         errand__inbox_ring(lease->block);
 }

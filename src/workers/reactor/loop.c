@@ -9,11 +9,13 @@
  * queue it takes before it polls, so it goes on where it was.  What is filled in for the kernel
  * stays filled in. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include "workers/reactor/reactor.h"
 
 #define TURN_BODIES  16
 #define TURN_US      20
+#define FIRES_HERE   256               /* then who waits is told, while all is near */
 #define CLOCK_AGE_NS UINT64_C(1000000) /* then the clock is read again */
 
 /* current: whose job runs on this thread.  Written around each round. */
@@ -103,6 +105,15 @@ cell_of(const errand__loop *loop, errand_lease *lease)
     return &lease->cells[loop->local ? 0 : 1];
 }
 
+/* Does nobody else know it?  A job that has not begun has the record's reference and the queue's. */
+static bool
+is_woken_here(const errand__loop_lease *mine, const errand_waker *waker)
+{
+    return atomic_load_explicit(&waker->state, memory_order_relaxed) ==
+               ERRAND__WAKER_WOKEN &&
+           errand__waker_is_alone(&mine->roster, waker, waker->job.is_async ? 3 : 2);
+}
+
 static void
 take_turn(errand__loop *loop, errand__loop_lease *mine)
 {
@@ -120,7 +131,7 @@ take_turn(errand__loop *loop, errand__loop_lease *mine)
             errand__prefetch_own(&mine->first->next);
             errand__prefetch_own(&mine->first->job.requests);
         }
-        if (loop->local && !waker->job.is_async) /* nobody else knows it yet */
+        if (is_woken_here(mine, waker))
             atomic_store_explicit(&waker->state, ERRAND__WAKER_QUIET,
                                   memory_order_relaxed);
         else if (!errand__waker_pop(waker))
@@ -200,7 +211,8 @@ fire_timers(errand__loop *loop)
     if (loop->wheel.count == 0)
         return;
     now = errand__clock_now();
-    while ((io = errand__wheel_take(&loop->wheel, now)) != NULL) {
+    for (unsigned left = loop->local ? FIRES_HERE : UINT_MAX;
+         left > 0 && (io = errand__wheel_take(&loop->wheel, now)) != NULL; left--) {
         if (errand__kinds[io->kind].of_loop)
             errand__request_done(loop, io, 0);
         else
@@ -276,7 +288,8 @@ one_round(errand__loop *loop, uint64_t timeout_ns)
     errand__hands *hands = &loop->poller.hands;
     uint64_t until;
 
-    errand__hands_read(hands);
+    if (!loop->flushing) /* else the job's begin reads it */
+        errand__hands_read(hands);
     if (hands->now_ns - hands->base_ns > CLOCK_AGE_NS)
         errand__hands_clock(hands);
     hands->lazy_left = hands->lazy;

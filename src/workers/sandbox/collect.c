@@ -76,7 +76,7 @@ read_response(const reading *call)
     if (ERRAND__CATCH(&call->hands->frame)) {
         errand__hands_panicked(call->hands, call->hands->frame.message);
     } else {
-        errand__hands_at(call->hands, &slot->job, call->cell);
+        errand__hands_at(call->hands, &slot->job, slot->lease->block, call->cell);
         int32_t answer = record->job->held_portable->read_response(
             &slot->job, record->state, slot->bytes, slot->used, &slot->job.payload);
         errand__hands_back(&slot->job, ERRAND_COMPLETED, ERRAND_CODE_NONE, answer);
@@ -142,7 +142,8 @@ take_error(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
     if (error.code == 0)
         return breach(slot, hand);
     errand__outcome_begin(slot);
-    errand__hands_at(hand->hands, &slot->job, errand__hand_cell(hand, slot->lease));
+    errand__hands_at(hand->hands, &slot->job, slot->lease->block,
+                     errand__hand_cell(hand, slot->lease));
     errand_job_fail(&slot->job, error.error, 0, NULL, "%s", error.text);
     return give_back(slot, hand, ERRAND_CODE_JOB, error.code);
 }
@@ -154,7 +155,8 @@ take_large(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
         return breach(slot, hand);
     slot->used = 0;
     errand__outcome_begin(slot);
-    errand__hands_at(hand->hands, &slot->job, errand__hand_cell(hand, slot->lease));
+    errand__hands_at(hand->hands, &slot->job, slot->lease->block,
+                     errand__hand_cell(hand, slot->lease));
     errand_job_fail(&slot->job, 0, 0, NULL,
                     "its result is larger than out_bytes of the policy, %llu",
                     (unsigned long long)slot->pool->policy.values.out_bytes);
@@ -182,7 +184,8 @@ take_question(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
         slot->intent = ERRAND__INTENT_RECYCLE;
         return LOOK_ENDED;
     }
-    errand__hands_at(hands, &slot->job, errand__hand_cell(hand, slot->lease));
+    errand__hands_at(hands, &slot->job, slot->lease->block,
+                     errand__hand_cell(hand, slot->lease));
     answered = portable->answer(&slot->job, slot->record->state, slot->bytes + slot->used,
                                 length, slot->reply, slot->pool->reply_size);
     errand__hands_put_down(hands);

@@ -89,7 +89,7 @@ end_unasked(errand__sandbox_place *place, const errand__sandbox_hand *hand,
         return false;
     errand__outcome_none(place, record, code == ERRAND_CODE_SPAWN);
     errand__hands_away(hand->hands, &job, lease->block, record, generation, cell);
-    errand__hands_at(hand->hands, &job, cell);
+    errand__hands_at(hand->hands, &job, lease->block, cell);
     errand_job_message(&job, "%s", text);
     errand__hands_back(&job, ERRAND_FAILED, code, 0);
     errand__hands_ring(hand->hands, lease->block);
@@ -136,7 +136,7 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     errand__sandbox_place *place = lease->impl;
     errand__sandbox *pool = place->pool;
     errand__sandbox_job *job = &place->jobs[record->slot];
-    const errand__extra *extra = record->extra;
+    const errand__extra *extra = errand__record_whole(record);
     struct errand__spare *free_later = NULL;
     errand__sandbox_slot *slot = NULL;
 

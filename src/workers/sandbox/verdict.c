@@ -177,7 +177,8 @@ settle(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, const verdi
     errand__hands *hands = hand->hands;
 
     errand__hands_read(hands);
-    errand__hands_at(hands, &slot->job, errand__hand_cell(hand, slot->lease));
+    errand__hands_at(hands, &slot->job, slot->lease->block,
+                     errand__hand_cell(hand, slot->lease));
     errand_job_fail(&slot->job, 0, said->signal_number,
                     said->call[0] != '\0' ? said->call : NULL, "%s", said->text);
     errand__hands_back(&slot->job, said->outcome, said->code, said->number);

@@ -8,7 +8,7 @@
 #include "rig.h"
 #include "workers/reactor/reactor.h"
 
-enum { MANY = 10000, AGE_LINE = 32, WAIT_MOST = 600 };
+enum { MANY = 10000, AGE_LINE = 32, WAIT_MOST = 512 };
 
 /* ---- jobs without requests ------------------------------------------------------------------------- */
 
