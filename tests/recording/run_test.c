@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 #include "errand/order.h"
@@ -77,11 +78,14 @@ static const errand_payload_codec box_codec = {sizeof box_codec, encode_box, dec
 static int32_t
 fill_box(errand_job *job, void *state, errand_payload *out_payload)
 {
+    static const char places[7];
+    static atomic_uint turn;
+    unsigned at = atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed);
     box *made = malloc(sizeof *made);
 
     if (made == NULL)
         return 1;
-    *made = (box){.address = made};
+    *made = (box){.address = &places[at % sizeof places]}; /* not the one before */
     strncpy(made->text, state, sizeof made->text - 1);
     if (made->text[0] == '?') {
         free(made);
@@ -409,12 +413,10 @@ static void
 addresses_of_a_payload_do_not_enter_the_digest(void **state)
 {
     /* D151: equal boxes lie elsewhere in each run. */
-    void *hole[2];
     uint64_t digests[2];
     errand_log *log;
 
     for (int run = 0; run < 2; run++) {
-        hole[run] = malloc(run == 0 ? 1 : sizeof(box));
         begin(state, ERRAND_ORDER_INLINE, ERRAND_RECORD_PAYLOADS);
         do_some_work(&the_run);
         digests[run] = the_run.digest;
@@ -422,8 +424,6 @@ addresses_of_a_payload_do_not_enter_the_digest(void **state)
         errand_log_close(&log);
     }
     assert_int_equal(digests[0], digests[1]);
-    free(hole[0]);
-    free(hole[1]);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------ */
