@@ -337,6 +337,9 @@ void errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
 bool errand__pool_rescue(errand_lease *lease, errand__record *record);
 bool errand__entry_live(const errand_lease *lease, uint64_t entry); /* queued */
 bool errand__entry_runs(const errand_lease *lease, uint64_t entry);
+/* Passes at most so many entries at the front that are not live; answers how many. */
+uint64_t errand__ring_pass_locked(const errand_lease *lease, errand__ring *ring,
+                                  uint64_t most);
 void errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count);
 /* Puts the last count entries of what a group took back at the front. */
 void errand__ring_return_locked(errand__ring *ring, const uint64_t *entries,
