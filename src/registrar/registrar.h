@@ -17,9 +17,8 @@
 /* ---- the control word ------------------------------------------------------------------- */
 /* control: {generation : 32 | code : 8 | outcome : 8 | flags : 8 | state : 8}.
  *   state:  IDLE -> QUEUED (arming, by the owner's plain store before anyone can see it)
- *           QUEUED -> CANCELLED (canceller) | RUNNING (worker)
+ *           QUEUED -> SETTLED (canceller) | RUNNING (worker)
  *           RUNNING -> SETTLED (worker, or whoever writes the worker off)
- *           CANCELLED -> SETTLED (the canceller)
  * Writers: owner (IDLE, QUEUED, recycling, flags CANCEL and OVERDUE); one worker or canceller (the rest);
  *          any thread (flag POSTED).
  * Readers: everybody who holds a dispatch, a token or an identity of it.
@@ -32,9 +31,8 @@
 enum {
     ERRAND__IDLE = 0,
     ERRAND__QUEUED = 1,
-    ERRAND__CANCELLED = 2,
-    ERRAND__RUNNING = 3,
-    ERRAND__SETTLED = 4
+    ERRAND__RUNNING = 2,
+    ERRAND__SETTLED = 3
 };
 #define ERRAND__STATE_MASK  UINT64_C(0xff)
 #define ERRAND__FLAG_CANCEL (UINT64_C(1) << 8)  /* somebody asked it to end */
