@@ -109,7 +109,7 @@ errand__settle_begin(errand__record *record, uint32_t generation, unsigned from,
 }
 
 /* The last of an operation whose runtime has ended: state, extra, its share of the block. */
-static void
+static ERRAND_COLD void
 drop_rest(errand__block *block, errand__record *record)
 {
     if (errand__record_drop_state(record) != 0)
@@ -123,7 +123,7 @@ drop_rest(errand__block *block, errand__record *record)
 }
 
 /* The inbox is closed: nobody will hear of it.  Decoder and hook data went at close. */
-static void
+static ERRAND_COLD void
 settle_undeliverable(errand__block *block, errand__record *record)
 {
     unsigned panics = errand__payload_drop(&record->payload) +

@@ -41,6 +41,7 @@ typedef struct errand__ring {
     _Atomic uint64_t *stamps;
     /* Owner thread only; on a line of their own, because workers that wait poll the tail's. */
     _Alignas(ERRAND_LINE) uint64_t next; /* what tail is */
+    uint64_t next_at;                    /* where that is, see errand__ring_at */
     uint64_t room;  /* tail may grow to here before freed is looked at again */
     uint64_t stamp; /* the newest */
     uint64_t stale; /* entries that were cancelled since the last sweep */
@@ -302,6 +303,13 @@ errand__ring_at(const errand__ring *ring, uint64_t number)
     uint64_t low = number & ((UINT64_C(1) << ring->shift) - 1);
 
     return ring->thirds ? (number >> ring->shift) % 3 << ring->shift | low : low;
+}
+/* The same, so many steps on, at most the capacity: without a division, which is 30 instructions. */
+static inline uint64_t
+errand__ring_step(const errand__ring *ring, uint64_t at, uint64_t steps)
+{
+    at += steps;
+    return at < ring->capacity ? at : at - ring->capacity;
 }
 static inline uint64_t
 errand__entry_make(uint32_t generation, uint32_t slot)

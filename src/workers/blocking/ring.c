@@ -27,7 +27,7 @@
 
 #define SWEEP_LEAST 1024
 #define LOOK_EACH   256 /* cancels, when there are many */
-#define MANY_WAIT   8 /* more than this: whoever takes them comes back */
+#define MANY_WAIT   8   /* more than this: whoever takes them comes back */
 #define STAMPED     (1U << ERRAND__STAMP_SHIFT)
 #define STAMP_NS    4096 /* how much newer an entry is than the stamp it goes by */
 
@@ -39,7 +39,8 @@ static const uint8_t rank_of[] = {1, 0, 2}; /* of priorities: normal, high, low 
 static void consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
                             uint64_t tail);
 static bool looked_after(errand__pool *pool);
-static void make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring);
+static ERRAND_COLD void make_room(errand__pool *pool, const errand_lease *lease,
+                                  errand__ring *ring);
 static void sweep_locked(const errand_lease *lease, errand__ring *ring);
 
 /* ---- owner -------------------------------------------------------------------------------- */
@@ -150,13 +151,12 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
     errand__queue *queue = place->queues[record->lane];
     unsigned rank = rank_of[record->priority];
     errand__ring *ring = &queue->rings[rank];
-    uint64_t tail = ring->next;
-    uint64_t at = errand__ring_at(ring, tail);
+    uint64_t tail = ring->next, at = ring->next_at;
 
     if (__builtin_expect(tail == ring->room, 0))
         make_room(place->pool, lease, ring);
     if (at % ENTRIES_IN_LINE == 0) /* workers read these lines the last time round */
-        errand__prefetch_own(&ring->entries[errand__ring_at(ring, tail + AHEAD)]);
+        errand__prefetch_own(&ring->entries[errand__ring_step(ring, at, AHEAD)]);
     ring->entries[at] = errand__entry_make(generation, record->slot);
     if (!lease->is_virtual &&
         (at % STAMPED == 0 || record->t_submit - ring->stamp > STAMP_NS)) {
@@ -168,6 +168,7 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
         errand__soft_note(place, record, generation);
     place->unflushed |= UINT64_C(1) << (queue->lane * ERRAND__RANKS + rank);
     ring->next = tail + 1;
+    ring->next_at = errand__ring_step(ring, at, 1);
     /* Pairs: ring-tail */
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
     bool open = is_open(queue, ring, tail);
@@ -352,20 +353,23 @@ void
 errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t at = errand__ring_at(ring, head), stamp = at >> ERRAND__STAMP_SHIFT;
+    uint64_t stamps =
+        ((head + count - 1) >> ERRAND__STAMP_SHIFT) - (head >> ERRAND__STAMP_SHIFT) + 1;
 
     group->ring = ring;
     group->position = head;
     group->count = count;
-    for (uint32_t i = 0; i < count; i++)
-        group->entries[i] = ring->entries[errand__ring_at(ring, head + i)];
-    for (uint64_t block = head >> ERRAND__STAMP_SHIFT;
-         block <= (head + count - 1) >> ERRAND__STAMP_SHIFT; block++) {
-        uint64_t i = block - (head >> ERRAND__STAMP_SHIFT);
-        group->stamps[i] = atomic_load_explicit(
-            &ring->stamps[errand__ring_at(ring, block << ERRAND__STAMP_SHIFT) >>
-                          ERRAND__STAMP_SHIFT],
-            memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        group->entries[i] = ring->entries[at];
+        at = errand__ring_step(ring, at, 1);
+    }
+    for (uint64_t i = 0; i < stamps; i++) {
+        group->stamps[i] =
+            atomic_load_explicit(&ring->stamps[stamp], memory_order_relaxed);
         group->started_in[i] = 0;
+        if (++stamp == ring->capacity >> ERRAND__STAMP_SHIFT)
+            stamp = 0;
     }
     ring->out += count;
     atomic_store_explicit(&ring->head, head + count, memory_order_release);

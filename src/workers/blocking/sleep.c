@@ -85,7 +85,7 @@ one_more_helps_locked(const errand__pool *pool, const errand__queue *queue,
     return left > seekers;
 }
 
-void
+ERRAND_APART void
 errand__pool_announce(errand__pool *pool, errand__queue *queue, errand__wake wake)
 {
     errand__worker *roused = NULL;
