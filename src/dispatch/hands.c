@@ -11,7 +11,7 @@
  *
  * Times: the group's clock reading plus the cycle counter, which costs a fraction of a clock
  * call; a job's start is the end of the one before it.  Even that costs as much as a tiny job,
- * so where jobs were measured to be tiny, four share a reading. */
+ * so where jobs were measured to be tiny, eight share a reading. */
 #include <string.h>
 #include "core/pause.h"
 #include "dispatch/dispatch.h"

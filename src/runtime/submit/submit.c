@@ -248,6 +248,8 @@ errand__flush(errand_lease *lease)
 {
     errand_runtime *runtime = lease->runtime;
 
+    if (lease->unflushed && runtime->draining) /* its handler submits many */
+        return;
     if (lease->executor->ops->flush == NULL || errand__seeded(runtime))
         return;
     if (runtime->draining || runtime->driving)

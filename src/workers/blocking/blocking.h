@@ -325,6 +325,15 @@ errand__ring_count(const errand__ring *ring) /* with the lock, or a guess withou
 
     return tail > head ? tail - head : 0;
 }
+/* Whoever changes it holds the lock: a locked step, 20 cycles, is not needed. */
+static inline void
+errand__seekers_change_locked(errand__pool *pool, int change)
+{
+    uint32_t seekers = atomic_load_explicit(&pool->seekers, memory_order_relaxed);
+
+    atomic_store_explicit(&pool->seekers, seekers + (uint32_t)change,
+                          memory_order_relaxed);
+}
 static inline uint64_t
 errand__queue_count(const errand__queue *queue)
 {

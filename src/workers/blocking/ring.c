@@ -314,13 +314,14 @@ errand__ring_pass_locked(const errand_lease *lease, errand__ring *ring, uint64_t
 {
     uint64_t first = atomic_load_explicit(&ring->head, memory_order_relaxed);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-    uint64_t head = first;
+    uint64_t head = first, at = errand__ring_at(ring, head);
 
     if (most > tail - head)
         most = tail - head;
-    while (head - first < most &&
-           !errand__entry_live(lease, ring->entries[errand__ring_at(ring, head)]))
+    while (head - first < most && !errand__entry_live(lease, ring->entries[at])) {
         head++;
+        at = errand__ring_step(ring, at, 1);
+    }
     if (head != first)
         publish_head(ring, head);
     return head - first;

@@ -52,7 +52,7 @@ errand__worker_rouse_locked(errand__pool *pool)
     worker->sleeping = false;
     worker->seeking = true;
     pool->sleeper_count--;
-    atomic_fetch_add_explicit(&pool->seekers, 1, memory_order_relaxed);
+    errand__seekers_change_locked(pool, 1);
     if (pool->watcher == worker)
         pool->watcher = NULL;
     atomic_store_explicit(&worker->bell, 1,
