@@ -19,7 +19,7 @@ static _Atomic uint64_t cycles_rate;
 static uint64_t read_clock(clockid_t clock);
 static uint64_t measure_cycles(void);
 
-uint64_t
+ERRAND_APART uint64_t
 errand__clock_now(void)
 {
     return read_clock(CLOCK_MONOTONIC);

@@ -31,6 +31,11 @@ ERRAND_NORETURN void errand__assert_failed(const char *file, int line,
 errand_status errand__misuse(errand_status status, const char *function,
                              const char *text);
 
+/* What seldom runs, or with something few operations have, kept out of its callers: with its registers,
+ * buffers and stack guard in them, each job would save, check and restore them for nothing. */
+#define ERRAND_COLD  __attribute__((noinline, cold))
+#define ERRAND_APART __attribute__((noinline))
+
 /* Clang's thread-safety analysis, where it is. */
 #if defined(__clang__)
 #define ERRAND_CAPABILITY(x) __attribute__((capability(x)))

@@ -40,7 +40,7 @@ bool errand__claim_here(const errand__block *block, errand__record *record,
 bool errand__settle_begin_here(const errand__block *block, errand__record *record,
                                uint32_t generation, errand_outcome outcome,
                                errand_code code, uint64_t more_flags);
-/* settle_begin: the move to SETTLED from RUNNING or CANCELLED, with outcome and code; false: somebody
+/* settle_begin: the move to SETTLED from RUNNING or QUEUED, with outcome and code; false: somebody
  * else made it.  settle: the put; called once by the winner of settle_begin, which asserts it.
  * Counts in cell (after the put it touches neither record nor job).  Payload of a refused put is
  * dropped here, once. */
@@ -51,7 +51,7 @@ void errand__settle(errand__block *block, errand__record *record, errand__cell *
 /* settle_here: the same without the put, for the owner who ran the body and has it in hand. */
 void errand__settle_here(errand__record *record, errand__cell *cell);
 extern errand__putter errand__owner_putter; /* as putter: the caller is the owner */
-/* cancel_queued: QUEUED -> CANCELLED -> SETTLED and put, as one call; false: it was not queued.
+/* settle_queued: QUEUED -> SETTLED and put, as one call; false: it was not queued.
  * code: CANCELLED, DEADLINE or WORKER_LOST. */
 bool errand__settle_queued(errand__block *block, errand__record *record,
                            uint32_t generation, errand_outcome outcome, errand_code code,

@@ -11,7 +11,7 @@
  *
  * Times: the group's clock reading plus the cycle counter, which costs a fraction of a clock
  * call; a job's start is the end of the one before it.  Even that costs as much as a tiny job,
- * so where jobs were measured to be tiny, four share a reading. */
+ * so where jobs were measured to be tiny, eight share a reading. */
 #include <string.h>
 #include "core/pause.h"
 #include "dispatch/dispatch.h"
@@ -67,7 +67,7 @@ run_defer(void *arg)
     defer->fn(defer->arg);
 }
 
-static void
+static ERRAND_COLD void
 run_defers(errand_job *job)
 {
     char text[64];
@@ -84,7 +84,7 @@ run_defers(errand_job *job)
 
 /* The memory of errand_job_alloc goes with the job.  The whole arena may be reset when it holds
  * nothing but this job's blocks (O77). */
-static void
+static ERRAND_COLD void
 release_memory(errand_job *job)
 {
     errand__hands *hands = job->hands;
@@ -93,8 +93,6 @@ release_memory(errand_job *job)
         errand__job_blocks_free(job);
         return;
     }
-    if (hands->arena_blocks == 0)
-        return;
     if (errand__arena_live(hands->arena) == hands->arena_blocks)
         errand__arena_reset(hands->arena);
     else
@@ -124,7 +122,7 @@ stamp_times(errand_job *job, errand__record *record)
 }
 
 /* A body whose operation was settled meanwhile: all that it made is dropped. */
-static void
+static ERRAND_COLD void
 finish_late(errand_job *job)
 {
     unsigned panics = errand__payload_drop(&job->payload) +
@@ -153,7 +151,8 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
         run_defers(job);
     if (hands->fault != NULL)
         errand__fault_disarm(hands->fault);
-    release_memory(job);
+    if (job->is_async || hands->arena_blocks != 0)
+        release_memory(job);
     hands->job = NULL;
     job->record = NULL;
     if (!(hands->here || hands->owned
@@ -181,6 +180,17 @@ finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_co
     errand__settle(hands->block, record, hands->cell, putter);
 }
 
+static ERRAND_COLD void
+finish_failed(errand_job *job, int32_t answer)
+{
+    if (answer < 0)
+        errand_job_message(job,
+                           "the job answered %d, but negative codes are the library's; "
+                           "answer 1 or more",
+                           (int)answer);
+    finish(job, ERRAND_FAILED, ERRAND_CODE_JOB, answer);
+}
+
 static void
 finish_answer(errand_job *job, int32_t answer)
 {
@@ -192,12 +202,7 @@ finish_answer(errand_job *job, int32_t answer)
         finish(job, ERRAND_COMPLETED, ERRAND_CODE_NONE, 0);
         return;
     }
-    if (answer < 0)
-        errand_job_message(job,
-                           "the job answered %d, but negative codes are the library's; "
-                           "answer 1 or more",
-                           (int)answer);
-    finish(job, ERRAND_FAILED, ERRAND_CODE_JOB, answer);
+    finish_failed(job, answer);
 }
 
 static void
@@ -223,7 +228,7 @@ begin(errand_job *job, errand__hands *hands, errand__block *block, errand__recor
 }
 
 /* A body is about to be entered on a worker that is interrupted, or whose faults are caught. */
-static void
+static ERRAND_COLD void
 open_worker(errand__hands *hands, errand__record *record, uint32_t generation)
 {
     if (hands->fault != NULL)

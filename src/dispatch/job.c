@@ -291,7 +291,7 @@ errand__details_failure(uintptr_t details)
     return (errand__failure *)details;
 }
 
-unsigned
+ERRAND_APART unsigned
 errand__details_drop(errand__block *block, uintptr_t details)
 {
     unsigned panics = 0;

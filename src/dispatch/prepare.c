@@ -125,7 +125,7 @@ drop_hook(void *arg)
     hook->drop(spec->hook_data);
 }
 
-unsigned
+ERRAND_APART unsigned
 errand__spec_drop(errand_spec *spec)
 {
     unsigned leaked = 0;
@@ -140,7 +140,7 @@ errand__spec_drop(errand_spec *spec)
     return leaked;
 }
 
-unsigned
+ERRAND_APART unsigned
 errand__record_drop_decoder(errand__record *record)
 {
     errand_spec spec = {.held_decoder = record->decoder,
@@ -150,7 +150,7 @@ errand__record_drop_decoder(errand__record *record)
     return spec.held_decoder == NULL ? 0 : errand__spec_drop(&spec);
 }
 
-unsigned
+ERRAND_APART unsigned
 errand__record_drop_hook(errand__record *record)
 {
     errand_spec spec = {.held_hook = record->hook, .hook_data = record->hook_data};
@@ -165,7 +165,7 @@ drop_payload(void *arg)
     errand_payload_drop(arg);
 }
 
-unsigned
+ERRAND_APART unsigned
 errand__payload_drop(errand_payload *payload)
 {
     char text[64];
@@ -173,7 +173,7 @@ errand__payload_drop(errand_payload *payload)
     return errand__contained(drop_payload, payload, text, sizeof text);
 }
 
-unsigned
+ERRAND_APART unsigned
 errand__record_drop_state(errand__record *record)
 {
     errand_spec spec = {.held_job = record->job, .state = record->state};

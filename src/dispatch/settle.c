@@ -105,13 +105,13 @@ errand__settle_begin(errand__record *record, uint32_t generation, unsigned from,
             return false;
     } while (!atomic_compare_exchange_weak_explicit(
         &record->control, &control, settled_word(control, outcome, code, more_flags),
-        memory_order_acq_rel, /* Pairs: control-settle */
+        memory_order_acq_rel, /* Pairs: control-settle, control-claim */
         memory_order_relaxed));
     return true;
 }
 
 /* The last of an operation whose runtime has ended: state, extra, its share of the block. */
-static void
+static ERRAND_COLD void
 drop_rest(errand__block *block, errand__record *record)
 {
     if (errand__record_drop_state(record) != 0)
@@ -125,7 +125,7 @@ drop_rest(errand__block *block, errand__record *record)
 }
 
 /* The inbox is closed: nobody will hear of it.  Decoder and hook data went at close. */
-static void
+static ERRAND_COLD void
 settle_undeliverable(errand__block *block, errand__record *record)
 {
     unsigned panics = errand__payload_drop(&record->payload) +
@@ -169,21 +169,11 @@ errand__settle_queued(errand__block *block, errand__record *record, uint32_t gen
                       errand_outcome outcome, errand_code code, errand__cell *cell,
                       errand__putter *putter)
 {
-    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
-
-    do {
-        if (errand__control_generation(control) != generation ||
-            errand__control_state(control) != ERRAND__QUEUED)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &record->control, &control, control + (ERRAND__CANCELLED - ERRAND__QUEUED),
-        memory_order_acq_rel, /* Pairs: control-claim */
-        memory_order_relaxed));
+    if (!errand__settle_begin(record, generation, ERRAND__QUEUED, outcome, code, 0))
+        return false;
     record->payload = (errand_payload){.data = NULL};
     record->times = 0;
     errand__count(&cell->cancelled_queued);
-    if (!errand__settle_begin(record, generation, ERRAND__CANCELLED, outcome, code, 0))
-        errand__assert_failed(__FILE__, __LINE__, "a cancelled operation settles once");
     errand__settle(block, record, cell, putter);
     return true;
 }

@@ -52,7 +52,7 @@ errand__node_next(uintptr_t link)
     }
 }
 
-static void
+static ERRAND_COLD void
 write_fd(int fd)
 {
     const uint64_t one = 1;
@@ -92,6 +92,21 @@ hint_make(errand__putter *putter, const void *object)
     return (uintptr_t)(uint16_t)far << HINT_SHIFT;
 }
 
+/* What a put owes that found no list but what the consumer does. */
+static ERRAND_COLD void
+put_wake(errand__block *block, uintptr_t state, errand__putter *putter)
+{
+    if (state == ERRAND__INBOX_ARMED) {
+        write_fd(block->wake_fd);
+    } else if (state == ERRAND__INBOX_DOZING && putter != NULL) {
+        putter->owes = true;
+    } else {
+        atomic_fetch_add_explicit(&block->bell, 1,
+                                  memory_order_release); /* Pairs: bell */
+        errand__futex_wake(&block->bell, 1);
+    }
+}
+
 bool
 errand__inbox_put(errand__block *block, void *object, unsigned tag,
                   errand__putter *putter)
@@ -115,17 +130,8 @@ errand__inbox_put(errand__block *block, void *object, unsigned tag,
     } while (!atomic_compare_exchange_weak_explicit(
         &block->head, &head, self, memory_order_acq_rel, /* Pairs: inbox-put */
         memory_order_relaxed));
-    if (head > ERRAND__INBOX_SPECIAL || head == ERRAND__INBOX_EMPTY)
-        return true;
-    if (head == ERRAND__INBOX_ARMED) {
-        write_fd(block->wake_fd);
-    } else if (head == ERRAND__INBOX_DOZING && putter != NULL) {
-        putter->owes = true;
-    } else {
-        atomic_fetch_add_explicit(&block->bell, 1,
-                                  memory_order_release); /* Pairs: bell */
-        errand__futex_wake(&block->bell, 1);
-    }
+    if (head <= ERRAND__INBOX_SPECIAL && head != ERRAND__INBOX_EMPTY)
+        put_wake(block, head, putter);
     return true;
 }
 

@@ -17,9 +17,8 @@
 /* ---- the control word ------------------------------------------------------------------- */
 /* control: {generation : 32 | code : 8 | outcome : 8 | flags : 8 | state : 8}.
  *   state:  IDLE -> QUEUED (arming, by the owner's plain store before anyone can see it)
- *           QUEUED -> CANCELLED (canceller) | RUNNING (worker)
+ *           QUEUED -> SETTLED (canceller) | RUNNING (worker)
  *           RUNNING -> SETTLED (worker, or whoever writes the worker off)
- *           CANCELLED -> SETTLED (the canceller)
  * Writers: owner (IDLE, QUEUED, recycling, flags CANCEL and OVERDUE); one worker or canceller (the rest);
  *          any thread (flag POSTED).
  * Readers: everybody who holds a dispatch, a token or an identity of it.
@@ -29,13 +28,7 @@
  * Why:     both sides need the job's bytes; relaxed would let the winner read half of them.
  * The generation is the low half of the identity's, never 0 in a live record; recycling stores 0.
  * A claim with an old generation fails, so queues may hold stale entries. */
-enum {
-    ERRAND__IDLE = 0,
-    ERRAND__QUEUED = 1,
-    ERRAND__CANCELLED = 2,
-    ERRAND__RUNNING = 3,
-    ERRAND__SETTLED = 4
-};
+enum { ERRAND__IDLE = 0, ERRAND__QUEUED = 1, ERRAND__RUNNING = 2, ERRAND__SETTLED = 3 };
 #define ERRAND__STATE_MASK  UINT64_C(0xff)
 #define ERRAND__FLAG_CANCEL (UINT64_C(1) << 8)  /* somebody asked it to end */
 #define ERRAND__FLAG_POSTED (UINT64_C(1) << 9)  /* its post node is linked in the inbox */

@@ -123,7 +123,7 @@ nothing_leaves_settled(void **state)
         assert_false(claim(&self));
         assert_false(cancel_queued(&self));
         assert_false(end_running(&self, &self.mine));
-        assert_false(errand__settle_begin(self.record, self.generation, ERRAND__CANCELLED,
+        assert_false(errand__settle_begin(self.record, self.generation, ERRAND__QUEUED,
                                           ERRAND_FAILED, ERRAND_CODE_DEADLINE, 0));
         assert_true(atomic_load_explicit(&self.record->control, memory_order_relaxed) ==
                     word);

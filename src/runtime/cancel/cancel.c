@@ -172,6 +172,15 @@ cancel_armed(errand_runtime *runtime, errand__record *record, bool again)
     return ERRAND_CANCEL_RUNNING;
 }
 
+static ERRAND_APART void
+audit(errand_runtime *runtime, const errand__record *record, errand_reason reason)
+{
+    errand__audit_step(
+        &runtime->scheduler, ERRAND_STEP_CANCEL, (uint32_t)reason,
+        errand__record_key(runtime, record), 0,
+        record->phase == ERRAND__PHASE_ISSUED ? NULL : errand__record_name(record));
+}
+
 /* The order of O37: wait removed, word tried, hook run, decoder dropped; and the continuation is
  * ready whatever becomes of the calls in between. */
 errand_cancel_answer
@@ -184,10 +193,8 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
 
     if (!again)
         record->reason = (uint8_t)reason;
-    errand__audit_step(
-        &runtime->scheduler, ERRAND_STEP_CANCEL, (uint32_t)reason,
-        errand__record_key(runtime, record), 0,
-        record->phase == ERRAND__PHASE_ISSUED ? NULL : errand__record_name(record));
+    if (errand__audit_listens(&runtime->scheduler.audit))
+        audit(runtime, record, reason);
     if (told)
         errand__wait_end(runtime, record->resume, reason);
     else if (record->wait_state == ERRAND__WAIT_HALF &&

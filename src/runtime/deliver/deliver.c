@@ -76,7 +76,7 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
 }
 
 /* What only failures and traced operations have stays zero in between. */
-static void
+static ERRAND_APART void
 fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
     completion->trace_id =
@@ -248,13 +248,10 @@ held_add(errand_runtime *runtime, int amount)
                           memory_order_relaxed);
 }
 
-/* May the state be dropped now?  Not while a held body still uses it. */
-static bool
+/* May the state of a held operation be dropped now?  Not while its body still uses it. */
+static ERRAND_COLD bool
 body_is_back(errand_runtime *runtime, errand__record *record)
 {
-    if ((atomic_load_explicit(&record->control, memory_order_relaxed) &
-         ERRAND__FLAG_HELD) == 0)
-        return true;
     if (runtime->unhanded && errand__replay_back(runtime, record))
         atomic_fetch_or_explicit(&record->control, ERRAND__FLAG_BACK,
                                  memory_order_acq_rel); /* Pairs: held-return */
@@ -275,7 +272,9 @@ static void
 finish_record(errand_runtime *runtime, errand__record *record)
 {
     if (!runtime->hand_dropped) {
-        if (!body_is_back(runtime, record)) {
+        if ((atomic_load_explicit(&record->control, memory_order_relaxed) &
+             ERRAND__FLAG_HELD) != 0 &&
+            !body_is_back(runtime, record)) {
             runtime->hand = NULL;
             runtime->hand_live = false;
             return;

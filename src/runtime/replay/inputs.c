@@ -23,7 +23,7 @@ errand__input_refusal(const errand_runtime *runtime)
     return errand__replay_status_of(next->step.detail);
 }
 
-errand_status
+ERRAND_COLD errand_status
 errand__input_refused(errand_runtime *runtime, errand_status status,
                       const errand_task *task)
 {

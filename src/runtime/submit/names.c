@@ -146,7 +146,7 @@ may_be_brief(const errand_runtime *runtime, const errand_spec *spec)
             spec->domain) == 0;
 }
 
-errand_status
+ERRAND_APART errand_status
 errand__extra_make(errand_runtime *runtime, const errand_spec *spec,
                    errand__extra **out_extra)
 {

@@ -130,6 +130,18 @@ make_ready(errand_lease *lease, const errand__record *record)
     return status;
 }
 
+static ERRAND_APART void
+queue_seeded(errand_runtime *runtime, errand__record *record, errand_task *task)
+{
+    errand__order_queue(runtime, record, task);
+}
+
+static ERRAND_APART void
+audit(errand_runtime *runtime, errand__record *record, errand_task *task)
+{
+    errand__submit_audit(runtime, record, task);
+}
+
 /* Nothing here can fail.  named: see errand__arm. */
 static void
 admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
@@ -150,10 +162,10 @@ admit(errand_runtime *runtime, errand_lease *lease, errand__record *record,
     generation = errand__arm(record, named);
     ERRAND__PAUSE("submit-armed");
     if (errand__seeded(runtime)) {
-        errand__order_queue(runtime, record, task);
+        queue_seeded(runtime, record, task);
     } else {
         if (errand__audit_listens(&runtime->scheduler.audit))
-            errand__submit_audit(runtime, record, task);
+            audit(runtime, record, task);
         if (__builtin_expect(runtime->unhanded, 0))
             goto handed; /* its result is in the log */
         errand__extra *whole = errand__record_whole(record);
@@ -167,6 +179,17 @@ handed:
     ERRAND__PAUSE("submit-handed");
 }
 
+/* It was not admissible. */
+static ERRAND_COLD errand_status
+refuse(errand_runtime *runtime, errand_status status, const char *name, uint32_t kind,
+       errand_task *task)
+{
+    if (status != ERRAND_ENOTHREAD || !errand__seeded(runtime))
+        return errand__input_refused(runtime, status, task);
+    errand__external_thread(runtime, name, kind);
+    return ERRAND_EEXTERNAL;
+}
+
 errand_status
 errand__admit(errand_lease *lease, errand__record *record, errand_task *task)
 {
@@ -174,12 +197,9 @@ errand__admit(errand_lease *lease, errand__record *record, errand_task *task)
     errand_status status =
         admissible(runtime, lease, record->resource_class == ERRAND_QUARANTINED_BLOCKING);
 
-    if (status == ERRAND_ENOTHREAD && errand__seeded(runtime)) {
-        errand__external_thread(runtime, errand__record_name(record), record->kind);
-        return ERRAND_EEXTERNAL;
-    }
-    if (status == ERRAND_OK)
-        status = make_ready(lease, record);
+    if (status != ERRAND_OK)
+        return refuse(runtime, status, errand__record_name(record), record->kind, task);
+    status = make_ready(lease, record);
     if (status != ERRAND_OK)
         return errand__input_refused(runtime, status, task);
     admit(runtime, lease, record, task, true);
@@ -230,6 +250,8 @@ errand__flush(errand_lease *lease)
 {
     errand_runtime *runtime = lease->runtime;
 
+    if (lease->unflushed && runtime->draining) /* its handler submits many */
+        return;
     if (lease->executor->ops->flush == NULL || errand__seeded(runtime))
         return;
     if (runtime->draining || runtime->driving)
@@ -309,16 +331,12 @@ errand__start(errand_lease *lease, const errand_spec *spec, void *wait,
     errand_status status =
         admissible(runtime, lease, spec->resource_class == ERRAND_QUARANTINED_BLOCKING);
 
-    if (status == ERRAND_ENOTHREAD && errand__seeded(runtime)) {
-        errand__external_thread(
-            runtime, spec->held_name != NULL ? spec->held_name : spec->held_job->name,
-            spec->kind);
-        return ERRAND_EEXTERNAL;
-    }
     if (status == ERRAND_OK && errand__needs_extra(runtime, spec))
         status = errand__extra_make(runtime, spec, &extra);
     if (status != ERRAND_OK)
-        return errand__input_refused(runtime, status, task);
+        return refuse(runtime, status,
+                      spec->held_name != NULL ? spec->held_name : spec->held_job->name,
+                      spec->kind, task);
     status = errand__registrar_issue(&runtime->registrar, spec->kind, wait, &record);
     if (status == ERRAND_OK) {
         errand__record_fill(record, spec, extra);

@@ -44,7 +44,7 @@ errand__soft_unmap(errand__place *place)
         errand__mem_unmap(place->soft, place->soft_mapped);
 }
 
-void
+ERRAND_APART void
 errand__soft_note(errand__place *place, const errand__record *record, uint32_t generation)
 {
     struct errand__soft *soft = &place->soft[record->slot];

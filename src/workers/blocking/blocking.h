@@ -41,6 +41,7 @@ typedef struct errand__ring {
     _Atomic uint64_t *stamps;
     /* Owner thread only; on a line of their own, because workers that wait poll the tail's. */
     _Alignas(ERRAND_LINE) uint64_t next; /* what tail is */
+    uint64_t next_at;                    /* where that is, see errand__ring_at */
     uint64_t room;  /* tail may grow to here before freed is looked at again */
     uint64_t stamp; /* the newest */
     uint64_t stale; /* entries that were cancelled since the last sweep */
@@ -303,6 +304,13 @@ errand__ring_at(const errand__ring *ring, uint64_t number)
 
     return ring->thirds ? (number >> ring->shift) % 3 << ring->shift | low : low;
 }
+/* The same, so many steps on, at most the capacity: without a division, which is 30 instructions. */
+static inline uint64_t
+errand__ring_step(const errand__ring *ring, uint64_t at, uint64_t steps)
+{
+    at += steps;
+    return at < ring->capacity ? at : at - ring->capacity;
+}
 static inline uint64_t
 errand__entry_make(uint32_t generation, uint32_t slot)
 {
@@ -316,6 +324,15 @@ errand__ring_count(const errand__ring *ring) /* with the lock, or a guess withou
         atomic_load_explicit(&ring->tail, memory_order_acquire); /* Pairs: ring-tail */
 
     return tail > head ? tail - head : 0;
+}
+/* Whoever changes it holds the lock: a locked step, 20 cycles, is not needed. */
+static inline void
+errand__seekers_change_locked(errand__pool *pool, int change)
+{
+    uint32_t seekers = atomic_load_explicit(&pool->seekers, memory_order_relaxed);
+
+    atomic_store_explicit(&pool->seekers, seekers + (uint32_t)change,
+                          memory_order_relaxed);
 }
 static inline uint64_t
 errand__queue_count(const errand__queue *queue)
@@ -337,6 +354,9 @@ void errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority);
 bool errand__pool_rescue(errand_lease *lease, errand__record *record);
 bool errand__entry_live(const errand_lease *lease, uint64_t entry); /* queued */
 bool errand__entry_runs(const errand_lease *lease, uint64_t entry);
+/* Passes at most so many entries at the front that are not live; answers how many. */
+uint64_t errand__ring_pass_locked(const errand_lease *lease, errand__ring *ring,
+                                  uint64_t most);
 void errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count);
 /* Puts the last count entries of what a group took back at the front. */
 void errand__ring_return_locked(errand__ring *ring, const uint64_t *entries,

@@ -244,20 +244,6 @@ group_size(const errand__pool *pool, const errand__queue *queue, uint64_t availa
     return size > 0 ? (uint32_t)size : 1;
 }
 
-/* Entries at the front whose operation was cancelled; only where one is taken, because there
- * a stale one would waste a turn. */
-static void
-pass_stale(const errand_lease *lease, errand__ring *ring)
-{
-    for (int steps = 0; steps < STALE_STEPS && errand__ring_count(ring) > 0; steps++) {
-        uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-        if (errand__entry_live(lease, ring->entries[errand__ring_at(ring, head)]))
-            return;
-        atomic_store_explicit(&ring->head, head + 1, memory_order_release);
-        errand__ring_release_locked(ring, 0);
-    }
-}
-
 static bool
 queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *queue)
 {
@@ -275,7 +261,8 @@ queue_take_locked(errand__pool *pool, errand__worker *worker, errand__queue *que
             size = chosen.limit;
         if (size > 1)
             break;
-        pass_stale(lease, chosen.ring);
+        /* Where one is taken a stale one would waste a turn. */
+        (void)errand__ring_pass_locked(lease, chosen.ring, STALE_STEPS);
         if (errand__ring_count(chosen.ring) > 0)
             break;
     }

@@ -11,6 +11,9 @@
  *   the bound; stale ones are swept out when they pass half of what is queued (O22), so the
  *   ring seldom fills up.  If it does, groups give back what they have not begun and a sweep
  *   leaves live entries alone: then there is room.
+ * - A sweep reads a word of each record that is queued, cold by then.  Who cancels many often
+ *   does so in the order of their submission: so what went stale at the front is passed first,
+ *   256 or more at a time, while their words are warm (a million cancels in order: a third less).
  * - A sweep moves live entries towards the tail, which does not move: the owner sweeps, so
  *   nothing is published meanwhile.
  * - The flush that follows submits steps the tail by nothing and looks at open, a worker that
@@ -23,7 +26,8 @@
 #include "workers/blocking/blocking.h"
 
 #define SWEEP_LEAST 1024
-#define MANY_WAIT   8 /* more than this: whoever takes them comes back */
+#define LOOK_EACH   256 /* cancels, when there are many */
+#define MANY_WAIT   8   /* more than this: whoever takes them comes back */
 #define STAMPED     (1U << ERRAND__STAMP_SHIFT)
 #define STAMP_NS    4096 /* how much newer an entry is than the stamp it goes by */
 
@@ -35,7 +39,8 @@ static const uint8_t rank_of[] = {1, 0, 2}; /* of priorities: normal, high, low 
 static void consider_waking(errand__pool *pool, errand__queue *queue, errand__ring *ring,
                             uint64_t tail);
 static bool looked_after(errand__pool *pool);
-static void make_room(errand__pool *pool, const errand_lease *lease, errand__ring *ring);
+static ERRAND_COLD void make_room(errand__pool *pool, const errand_lease *lease,
+                                  errand__ring *ring);
 static void sweep_locked(const errand_lease *lease, errand__ring *ring);
 
 /* ---- owner -------------------------------------------------------------------------------- */
@@ -147,13 +152,12 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
     errand__queue *queue = place->queues[record->lane];
     unsigned rank = rank_of[record->priority];
     errand__ring *ring = &queue->rings[rank];
-    uint64_t tail = ring->next;
-    uint64_t at = errand__ring_at(ring, tail);
+    uint64_t tail = ring->next, at = ring->next_at;
 
     if (__builtin_expect(tail == ring->room, 0))
         make_room(place->pool, lease, ring);
     if (at % ENTRIES_IN_LINE == 0) /* workers read these lines the last time round */
-        errand__prefetch_own(&ring->entries[errand__ring_at(ring, tail + AHEAD)]);
+        errand__prefetch_own(&ring->entries[errand__ring_step(ring, at, AHEAD)]);
     ring->entries[at] = errand__entry_make(generation, record->slot);
     if (!lease->is_virtual &&
         (at % STAMPED == 0 || record->t_submit - ring->stamp > STAMP_NS)) {
@@ -165,6 +169,7 @@ errand__pool_submit(errand_lease *lease, errand__record *record, uint32_t genera
         errand__soft_note(place, record, generation);
     place->unflushed |= UINT64_C(1) << (queue->lane * ERRAND__RANKS + rank);
     ring->next = tail + 1;
+    ring->next_at = errand__ring_step(ring, at, 1);
     /* Pairs: ring-tail */
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
     bool open = is_open(queue, ring, tail);
@@ -238,10 +243,13 @@ errand__pool_stale(errand_lease *lease, uint8_t lane, uint8_t priority)
     errand__place *place = errand__place_of(lease);
     errand__ring *ring = &place->queues[lane]->rings[rank_of[priority]];
 
-    if (++ring->stale <= SWEEP_LEAST || ring->stale <= errand__ring_count(ring) / 2)
+    if (++ring->stale <= SWEEP_LEAST || ring->stale % LOOK_EACH != 0)
         return;
     errand__lock_acquire(&place->pool->lock);
-    sweep_locked(lease, ring);
+    uint64_t passed = errand__ring_pass_locked(lease, ring, ring->stale);
+    ring->stale -= passed;
+    if (ring->stale > SWEEP_LEAST && ring->stale > errand__ring_count(ring) / 2)
+        sweep_locked(lease, ring);
     errand__lock_release(&place->pool->lock);
 }
 
@@ -302,6 +310,24 @@ errand__entry_runs(const errand_lease *lease, uint64_t entry)
     return is_in_state(lease, entry, ERRAND__RUNNING);
 }
 
+uint64_t
+errand__ring_pass_locked(const errand_lease *lease, errand__ring *ring, uint64_t most)
+{
+    uint64_t first = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+    uint64_t head = first, at = errand__ring_at(ring, head);
+
+    if (most > tail - head)
+        most = tail - head;
+    while (head - first < most && !errand__entry_live(lease, ring->entries[at])) {
+        head++;
+        at = errand__ring_step(ring, at, 1);
+    }
+    if (head != first)
+        publish_head(ring, head);
+    return head - first;
+}
+
 static void
 sweep_locked(const errand_lease *lease, errand__ring *ring)
 {
@@ -329,20 +355,23 @@ void
 errand__ring_take_locked(errand__ring *ring, errand__group *group, uint32_t count)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t at = errand__ring_at(ring, head), stamp = at >> ERRAND__STAMP_SHIFT;
+    uint64_t stamps =
+        ((head + count - 1) >> ERRAND__STAMP_SHIFT) - (head >> ERRAND__STAMP_SHIFT) + 1;
 
     group->ring = ring;
     group->position = head;
     group->count = count;
-    for (uint32_t i = 0; i < count; i++)
-        group->entries[i] = ring->entries[errand__ring_at(ring, head + i)];
-    for (uint64_t block = head >> ERRAND__STAMP_SHIFT;
-         block <= (head + count - 1) >> ERRAND__STAMP_SHIFT; block++) {
-        uint64_t i = block - (head >> ERRAND__STAMP_SHIFT);
-        group->stamps[i] = atomic_load_explicit(
-            &ring->stamps[errand__ring_at(ring, block << ERRAND__STAMP_SHIFT) >>
-                          ERRAND__STAMP_SHIFT],
-            memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        group->entries[i] = ring->entries[at];
+        at = errand__ring_step(ring, at, 1);
+    }
+    for (uint64_t i = 0; i < stamps; i++) {
+        group->stamps[i] =
+            atomic_load_explicit(&ring->stamps[stamp], memory_order_relaxed);
         group->started_in[i] = 0;
+        if (++stamp == ring->capacity >> ERRAND__STAMP_SHIFT)
+            stamp = 0;
     }
     ring->out += count;
     atomic_store_explicit(&ring->head, head + count, memory_order_release);

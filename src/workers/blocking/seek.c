@@ -135,7 +135,7 @@ errand__worker_seek_locked(errand__pool *pool, errand__worker *worker)
     bool found = false;
 
     worker->seeking = true;
-    atomic_fetch_add_explicit(&pool->seekers, 1, memory_order_relaxed);
+    errand__seekers_change_locked(pool, 1);
     uint64_t news = atomic_load_explicit(&pool->news, memory_order_relaxed);
     for (int rank = 0; queue != NULL && rank < ERRAND__RANKS; rank++)
         tails[rank] =
@@ -163,5 +163,5 @@ errand__worker_unseek_locked(errand__pool *pool, errand__worker *worker)
     if (!worker->seeking)
         return;
     worker->seeking = false;
-    atomic_fetch_sub_explicit(&pool->seekers, 1, memory_order_relaxed);
+    errand__seekers_change_locked(pool, -1);
 }

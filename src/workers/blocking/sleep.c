@@ -52,7 +52,7 @@ errand__worker_rouse_locked(errand__pool *pool)
     worker->sleeping = false;
     worker->seeking = true;
     pool->sleeper_count--;
-    atomic_fetch_add_explicit(&pool->seekers, 1, memory_order_relaxed);
+    errand__seekers_change_locked(pool, 1);
     if (pool->watcher == worker)
         pool->watcher = NULL;
     atomic_store_explicit(&worker->bell, 1,
@@ -85,7 +85,7 @@ one_more_helps_locked(const errand__pool *pool, const errand__queue *queue,
     return left > seekers;
 }
 
-void
+ERRAND_APART void
 errand__pool_announce(errand__pool *pool, errand__queue *queue, errand__wake wake)
 {
     errand__worker *roused = NULL;

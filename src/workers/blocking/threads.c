@@ -137,7 +137,7 @@ prepare_worker(errand__pool *pool, int *out_error)
         worker->lost = worker->proven = false;
         atomic_store_explicit(&worker->leave, false, memory_order_relaxed);
         atomic_fetch_add_explicit(&pool->living, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&pool->seekers, 1, memory_order_relaxed);
+        errand__seekers_change_locked(pool, 1);
         errand__pool_publish_locked(pool);
     }
     errand__lock_release(&pool->lock);

@@ -21,7 +21,7 @@
 static errand__worker *plan_locked(errand__pool *pool, const errand__worker *worker,
                                    bool *out_spawn) ERRAND_REQUIRES(pool->lock);
 
-#define TINY_SHARED 3 /* jobs that share a reading with the one that takes it */
+#define TINY_SHARED 7 /* jobs that share a reading with the one that takes it */
 
 static void
 run_group(errand__worker *worker)
