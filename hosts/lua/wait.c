@@ -79,7 +79,7 @@ errand__lua_wait_seconds(lua_State *L, int index)
     lua_Number seconds = luaL_checknumber(L, index);
     luaL_argcheck(L, seconds == seconds, index, "seconds must be a number, not NaN");
     luaL_argcheck(L, seconds >= 0, index, "seconds must not be negative");
-    luaL_argcheck(L, seconds < 9e9, index, "too many seconds (at most 9e9)");
+    luaL_argcheck(L, seconds < 9e9, index, "too many seconds (less than 9e9)");
     return (uint64_t)(seconds * 1e9 + 0.5);
 }
 

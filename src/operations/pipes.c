@@ -49,8 +49,7 @@ errand_spec_process_write(errand_spec *out_spec, errand_process *process,
     ERRAND_REQUIRE_ARG(out_spec != NULL && process != NULL &&
                            (bytes != NULL || size == 0) && size <= ERRAND_RECEIVE_MAX,
                        ERRAND_EINVAL, "out_spec, process or bytes is missing");
-    if (process->pid != 0 && process->in.fd < 0 &&
-        errand__seat_gone(&process->in.seat) == ERRAND__SEAT_OPEN)
+    if (process->in.missing)
         return ERRAND_EINVAL;
     write_state *state = errand__wait_create(sizeof *state + size, 0);
     if (state == NULL)
@@ -74,6 +73,8 @@ errand_process_end_input(errand_process *process)
     uint32_t ticket;
 
     ERRAND_REQUIRE_ARG(process != NULL, ERRAND_EINVAL, "process is NULL");
+    if (process->in.missing)
+        return ERRAND_EINVAL;
     if (!errand__seat_take(&process->in.seat, &ticket))
         return ERRAND_EBUSY;
     errand__operation_fd_close(&process->in.fd);
@@ -155,7 +156,7 @@ errand_source_output(errand_process *process, errand_output output,
                            (output == ERRAND_OUTPUT_OUT || output == ERRAND_OUTPUT_ERR),
                        ERRAND_EINVAL, "process, output or out_source is missing");
     errand__pipe *pipe = output == ERRAND_OUTPUT_OUT ? &process->out : &process->err;
-    if (process->pid != 0 && pipe->fd < 0)
+    if (pipe->missing || (process->pid != 0 && pipe->fd < 0))
         return ERRAND_EINVAL;
     errand_process_hold(process);
     errand_status status = errand__source_create(&output_type, pipe, &pipe->seat,

@@ -126,6 +126,9 @@ spawn_poll(errand_job *job, void *state, errand_payload *out_payload)
     made->out.fd = made->child.out;
     made->err.fd = made->child.err;
     made->child.in = made->child.out = made->child.err = -1; /* the pipes' own */
+    made->in.missing = made->in.fd < 0;
+    made->out.missing = made->out.fd < 0;
+    made->err.missing = made->err.fd < 0;
     errand__operation_payload(out_payload, &errand_process_type, made, sizeof(uint64_t));
     return 0;
 }
@@ -356,12 +359,18 @@ errand_exit_digest(const void *data, size_t size)
     return errand__digest_end(&mix);
 }
 
+/* Which pipes it has not. */
+enum { NO_IN = 1, NO_OUT = 2, NO_ERR = 4, NO_PIPES = 7 };
+
 static bool
 encode_process(const void *data, size_t size, errand_sink *sink)
 {
-    (void)data;
+    const errand_process *process = data;
+
     (void)size;
-    errand_sink_word(sink, 0);
+    errand_sink_word(sink, (process->in.missing ? NO_IN : 0U) |
+                               (process->out.missing ? NO_OUT : 0U) |
+                               (process->err.missing ? NO_ERR : 0U));
     return true;
 }
 
@@ -369,12 +378,16 @@ static errand_status
 decode_process(const void *bytes, size_t size, errand_payload *out_payload)
 {
     errand__codec_reader in = {bytes, size, true};
+    uint64_t none = errand__codec_read_word(&in);
 
-    if (errand__codec_read_word(&in) != 0 || !in.good || in.left != 0)
+    if (none > NO_PIPES || !in.good || in.left != 0)
         return ERRAND_EDECODE;
     errand_process *made = create();
     if (made == NULL)
         return ERRAND_ENOMEM;
+    made->in.missing = (none & NO_IN) != 0;
+    made->out.missing = (none & NO_OUT) != 0;
+    made->err.missing = (none & NO_ERR) != 0;
     errand__operation_payload(out_payload, &errand_process_type, made, sizeof(uint64_t));
     return ERRAND_OK;
 }

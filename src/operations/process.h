@@ -8,7 +8,8 @@
 typedef struct errand__pipe {
     errand_process *process;
     errand__seat seat;
-    int fd; /* -1 = none */
+    int fd;       /* -1 = none */
+    bool missing; /* it was none from the start: a replay knows that, too */
 } errand__pipe;
 struct errand_process {
     /* refs: the host's references and those of operations and sources.

@@ -173,11 +173,10 @@ next_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     next_state *next = state;
     errand_source *source = next->source;
+    const errand__source_type *type = source->type;
     int32_t code = errand__wait_ready(job, &next->wait);
 
     if (code == 0) {
-        const errand__source_type *type = source->type;
-
         code = take_one(job, source, out_payload);
         if (code == ERRAND_PENDING)
             code = errand__wait_poll(job, &next->wait, type->fd(source->thing),

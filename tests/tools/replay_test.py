@@ -51,6 +51,29 @@ def a_replay_prints_the_same_without_the_files_it_came_from(case):
         assert after.code == 0 and after.out == before.out, (before, after)
 
 
+PROCESS = """
+local errand = require "errand"
+local p <close> = errand.process { "cat", errors = "together" }
+print(select(2, pcall(p.read_errors, p)).code)
+p:write("abc")
+print(p:read(), p:kill("CONT"))
+p:end_input()
+print(p:read(), p:wait().status, p:kill())
+local q <close> = errand.process { "true", input = false, errors = "pipe" }
+for _, verb in ipairs { "write", "end_input" } do print(select(2, pcall(q[verb], q, "x")).code) end
+print(q:read_errors(), q:read(), q:wait().status)
+"""
+
+
+def a_replayed_process_has_the_pipes_that_it_had_and_ends_when_it_ended(case):
+    """I17."""
+    for order in ORDERS:
+        before = _record(case, order, PROCESS)
+        assert "inval\nabc" in before.out and before.out.count("inval\n") == 3, before
+        after = case.lua(PROCESS, "--replay", "log")
+        assert after.code == 0 and after.out == before.out, (before, after)
+
+
 def _before_the_end(order, done):
     """What a replay has to print.  In arrival order the shutdown follows no log: a late completion
     that a slow machine has only there is another one."""
