@@ -220,6 +220,67 @@ cancelled_entries_never_fill_the_queue(void **state)
     gate_fini(&gate);
 }
 
+/* The i-th to be cancelled of so many: first to last, last to first, or strewn. */
+static int
+in_order(int order, int i, int count)
+{
+    if (order == 0)
+        return i;
+    return order == 1 ? count - 1 - i : (int)((int64_t)i * 1237 % count);
+}
+
+static void
+what_is_left_between_many_cancelled_ones_runs_once(void **state)
+{
+    /* O17, O22: the gate opens after half of the cancels, so workers take what is left meanwhile */
+    enum { BOUND = 6000, LEFT_EACH = 7 };
+    static rig_job jobs[BOUND];
+    errand_blocking_config config = {
+        .struct_size = sizeof config, .workers_min = 1, .workers_max = 2};
+
+    (void)state;
+    for (int order = 0; order < 3; order++) {
+        test_gate gate;
+        rig_job blockers[2] = {{.fn = wait_at_gate, .arg = &gate},
+                               {.fn = wait_at_gate, .arg = &gate}};
+        uint64_t cancelled = 0;
+        pool_rig rig;
+
+        gate_init(&gate, "blockers");
+        rig_init_config(&rig, &config, BOUND + 2);
+        for (int i = 0; i < 2; i++) {
+            rig_start(&rig, &blockers[i]);
+            gate_await_arrival(&gate);
+        }
+        for (int i = 0; i < BOUND; i++) {
+            jobs[i] = (rig_job){.fn = NULL};
+            rig_start(&rig, &jobs[i]);
+        }
+        for (int i = 0; i < BOUND; i++) {
+            int at = in_order(order, i, BOUND);
+            errand_cancel_answer answer;
+
+            if (i == BOUND / 2)
+                gate_open_many(&gate, 2);
+            if (at % LEFT_EACH == 0 && at > 1000)
+                continue;
+            assert_int_equal(errand_cancel(rig.runtime, &jobs[at].identity,
+                                           ERRAND_REASON_EXPLICIT, &answer),
+                             ERRAND_OK);
+            assert_true(i >= BOUND / 2 || answer == ERRAND_CANCEL_CANCELLED);
+            cancelled += answer == ERRAND_CANCEL_CANCELLED;
+        }
+        rig_await(&rig, BOUND + 2);
+        assert_int_equal(rig.outcomes[ERRAND_CANCELLED], cancelled);
+        assert_int_equal(rig.outcomes[ERRAND_COMPLETED], BOUND + 2 - cancelled);
+        for (int i = 1001; i < BOUND; i++)
+            assert_true(i % LEFT_EACH != 0 ||
+                        atomic_load_explicit(&jobs[i].ran, memory_order_relaxed) == 1);
+        rig_fini(&rig);
+        gate_fini(&gate);
+    }
+}
+
 static void
 a_group_that_takes_too_long_gives_the_rest_back(void **state)
 {
@@ -255,6 +316,7 @@ main(void)
         cmocka_unit_test(
             a_body_that_ends_its_thread_is_a_panic_and_its_worker_is_replaced),
         cmocka_unit_test(cancelled_entries_never_fill_the_queue),
+        cmocka_unit_test(what_is_left_between_many_cancelled_ones_runs_once),
         cmocka_unit_test(a_group_that_takes_too_long_gives_the_rest_back),
     };
 
