@@ -158,9 +158,9 @@ enum {                         /* errand_reactor_config.backend */
 };
 typedef struct errand_reactor_config {
     uint32_t struct_size;
-    /* 0: each runtime's own thread carries its jobs and requests, in its submits, drains,
-     * drives and parks: nothing crosses threads.  Else loop threads, at most 64, over which
-     * the leases are spread. */
+    /* 0: each runtime's own thread carries its jobs and requests, in its submits, cancels,
+     * drains, drives and parks: nothing crosses threads.  Else loop threads, at most 64, over
+     * which the leases are spread. */
     uint32_t threads;
     uint32_t backend;
     uint32_t entries; /* of a loop's submission queue; 0 = 256; at most 4096 */

@@ -132,8 +132,9 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     uint32_t generation;
     int32_t kept_answer; /* see keeps */
     int32_t sys_errno;
-    bool held; /* async: its waker is in its roster's list of those with requests */
-    bool is_async : 1, finished : 1;
+    bool held;     /* async: its waker is in its roster's list of those with requests */
+    bool is_async; /* read by who popped it, perhaps while the owner drops it */
+    bool finished : 1;
     /* Async: it has ended, but requests of it are under way: what it answered, or that it
      * panicked, is told when the last is back (errand__hands_poll). */
     bool keeps : 1, keeps_panic : 1;

@@ -81,6 +81,17 @@ errand__registrar_wait_key(errand__registrar *registrar, uint64_t *out_wait,
     return ERRAND_OK;
 }
 
+/* What is free was used in any order: the next one's lines are fetched while this one is filled. */
+static inline void
+fetch_record(const errand__record *next)
+{
+    if (next == NULL)
+        return;
+    errand__prefetch_own(next);
+    errand__prefetch_own((const char *)next + ERRAND_LINE);
+    errand__prefetch_own((const char *)next + 2 * ERRAND_LINE);
+}
+
 errand_status
 errand__registrar_issue(errand__registrar *registrar, uint32_t kind, void *wait,
                         errand__record **out_record)
@@ -96,6 +107,7 @@ errand__registrar_issue(errand__registrar *registrar, uint32_t kind, void *wait,
     }
     if (record != NULL) {
         registrar->free_first = record->next_free;
+        fetch_record(registrar->free_first);
     } else {
         if (registrar->fresh >= registrar->limit)
             return ERRAND_EFULL;
@@ -187,6 +199,23 @@ extra_size(bool brief)
     return brief ? offsetof(errand__extra, arrived) : sizeof(errand__extra);
 }
 
+/* The one after the next, and the next one's waker: its own line was fetched the last time. */
+static inline void
+fetch_extra(const errand__extra *next)
+{
+    const char *waker;
+
+    if (next == NULL)
+        return;
+    errand__prefetch_own(next->next_free);
+    waker = (const char *)next->waker;
+    if (waker == NULL)
+        return;
+    errand__prefetch_own(waker);
+    errand__prefetch_own(waker + ERRAND_LINE);
+    errand__prefetch_own(waker + 2 * ERRAND_LINE);
+}
+
 errand__extra *
 errand__extra_take(errand__registrar *registrar, bool brief)
 {
@@ -199,6 +228,7 @@ errand__extra_take(errand__registrar *registrar, bool brief)
         return extra;
     }
     registrar->free_extras[brief] = extra->next_free;
+    fetch_extra(extra->next_free);
     extra->deadline_stage = extra->fixed_code = 0;
     if (brief)
         return extra;

@@ -108,16 +108,27 @@ errand__wheel_next(const errand__wheel *wheel)
     return tick >= UINT64_MAX >> TICK_SHIFT ? UINT64_MAX : tick << TICK_SHIFT;
 }
 
-/* Many timers lie far apart: what the next ones need is fetched while this one is served. */
+/* Many timers lie far apart: what the next ones need is fetched while this one is served, of the next
+ * the record, of the one after it the waker, of the third the request. */
 static void
 fetch_next(const errand__link *head, const errand__link *link)
 {
+    const errand__link *next = link->next;
     const errand_waker *waker;
 
-    if (link->next == head)
+    if (next == head)
         return;
-    waker = errand__request_of(errand__request_io(link->next))->waker;
-    errand__prefetch_own(link->next->next);
+    waker = errand__request_of(errand__request_io((errand__link *)next))->waker;
+    if (waker != NULL && waker->job.record != NULL) {
+        errand__prefetch_own(waker->job.record);
+        errand__prefetch_own((const char *)waker->job.record + ERRAND_LINE);
+        errand__prefetch_own((const char *)waker->job.record + 2 * ERRAND_LINE);
+    }
+    next = next->next;
+    if (next == head)
+        return;
+    errand__prefetch_own(next->next);
+    waker = errand__request_of(errand__request_io((errand__link *)next))->waker;
     if (waker == NULL)
         return;
     errand__prefetch_own(waker);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: many waits at once are cheap and none is lost: ten thousand pending jobs, a queue of the
- * kernel that overflows, rings of items that fill up, and what an open wait costs in memory.
+ * kernel that overflows, thousands of timers, rings of items that fill up, the cost in memory.
  * Method: small queues and many requests; everything is counted. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -110,6 +110,46 @@ ten_thousand_receives_are_open_at_once_and_each_gets_its_datagram(void **state)
     (void)state;
     for (int i = 0; i < RIG_CONFIGS; i++)
         receives_body(&rig_configs[i]);
+}
+
+/* ---- many timers ---------------------------------------------------------------------------------- */
+static void
+timers_body(const rig_config *config)
+{
+    enum { WAITS = 3000 };
+    scene world;
+    rig_script *jobs = calloc(WAITS, sizeof *jobs);
+    errand_identity *names = calloc(WAITS, sizeof *names);
+    uint64_t near = errand_deadline_in(1000000), far = errand_deadline_in(3600000000000);
+
+    if (rig_open(&world, config, 1, WAITS)) {
+        for (int i = 0; i < WAITS; i++) {
+            jobs[i].count = 1;
+            jobs[i].steps[0] = (errand_io){.kind = ERRAND_IO_TIMEOUT,
+                                           .until_ns = i % 2 == 0 ? near : far};
+            names[i] = scene_poll(&world, 0, &rig_script_job, &jobs[i]);
+        }
+        for (int i = 1; i < WAITS; i += 2)
+            (void)scene_cancel(&world, 0, names[i]);
+        scene_await(&world, 0, WAITS);
+        for (int i = 0; i < WAITS; i++) {
+            assert_int_equal(jobs[i].drops, 1);
+            if (i % 2 == 0)
+                assert_int_equal(jobs[i].steps[0].result, 0);
+            else if (jobs[i].steps[0].done) /* else it was cancelled unbegun */
+                assert_int_equal(jobs[i].steps[0].result, -ECANCELED);
+        }
+        scene_close(&world);
+    }
+    free(jobs), free(names);
+}
+
+static void
+thousands_of_timers_are_cancelled_and_fired_once_each(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RIG_CONFIGS; i++)
+        timers_body(&rig_configs[i]);
 }
 
 /* ---- overflow ------------------------------------------------------------------------------------------ */
@@ -349,6 +389,7 @@ main(void)
         cmocka_unit_test(ten_thousand_jobs_that_only_wait_for_wakers_run_here_too),
         cmocka_unit_test(
             ten_thousand_receives_are_open_at_once_and_each_gets_its_datagram),
+        cmocka_unit_test(thousands_of_timers_are_cancelled_and_fired_once_each),
         cmocka_unit_test(completions_beyond_the_kernels_queue_are_not_lost),
         cmocka_unit_test(many_accepts_fill_a_ring_and_go_on_when_it_is_emptied),
         cmocka_unit_test(a_stream_goes_through_a_small_ring_whole_and_in_order),
