@@ -143,9 +143,14 @@ ERRAND_API errand_status errand_io_cancel(errand_job *job, errand_io *io);
 /* ACCEPT_MANY and RECV_MANY go on until they are asked back or fail (RECV_MANY: 0 = the
  * end of the stream).  What comes is put into buffer, which is used as a ring of length
  * items (descriptors, or bytes): `ready` of them, from index `first` on, wrapping round at
- * length; the job is polled when there are more.  When it is full, nothing is taken in.
+ * length; the job is polled when there are more.  When it is full, no more is asked for.
+ * With io_uring they go on in the kernel, one queue entry for many items, where the ring
+ * has room for 8 descriptors or 8 KiB.  Connections that it accepted before it heard that
+ * the ring is full are kept beside it, and follow when the ring is consumed.
  * errand_io_consume: the job has taken count items from the front; what is full goes on.
- *   Also after `done`.  Descriptors that nobody takes are the job's to close.
+ *   Also after `done`, until ready is 0: nothing that was accepted or received is lost.
+ *   Descriptors in the ring are the job's to close; those beside it, if it ends or starts
+ *   the block again without them, or where there is no memory to keep them, are closed.
  * Thread: [worker], as above.   Errors: EINVAL (count > ready) · EUNSUPPORTED. */
 ERRAND_API errand_status
 errand_io_consume(errand_job *job, errand_io *io, uint32_t count);

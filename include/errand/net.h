@@ -32,7 +32,8 @@
  *   LIMIT, MEMORY, PERMISSION.  A spec's deadline_ns stops one that has begun as a
  *   cancel does, and it fails with ERRAND_CODE_DEADLINE; a limit (below) as TIMEOUT.
  * Replay: nothing is out; objects made from a log have addresses and no descriptor, and
- *   EBUSY is not answered for them.
+ *   EBUSY is not answered for them: when a place gets free is not in the log.  A program
+ *   that heard EBUSY and submits what it is given instead is told that it differs.
  * All functions are [any] unless they say otherwise.
  * Names are looked up before, by errand_spec_resolve; errand_endpoint_of makes an
  * endpoint of what it found.   Errors of errand_spec_*: ENOMEM · EINVAL. */

@@ -20,6 +20,7 @@ typedef struct taker {
     size_t most;     /* takes at most so much in one poll */
     bool holds;      /* takes nothing before it is told */
     bool stops;      /* asks its request back as soon as it takes */
+    bool stops_full; /* asks it back when its ring is full, and takes nothing before */
     bool leaves;     /* answers when it is told, and takes nothing */
     bool told_panic; /* the same by a panic */
     bool begun, asked;
@@ -67,9 +68,10 @@ taker_poll(errand_job *job, void *state, errand_payload *out_payload)
         errand_panic("left with a ring that fills");
     if (self->leaves)
         return 0;
-    if (!self->stops || self->io.done)
+    if ((!self->stops && !self->stops_full) || self->io.done)
         take_some(job, self);
-    if ((self->stops || (self->wanted > 0 && self->taken >= self->wanted)) &&
+    if ((self->stops || (self->stops_full && self->io.ready == self->io.length) ||
+         (self->wanted > 0 && self->taken >= self->wanted)) &&
         !self->asked) {
         self->asked = true;
         assert_int_equal(errand_io_cancel(job, &self->io), ERRAND_OK);
@@ -88,6 +90,7 @@ taker_drop(void *state)
     taker *self = state;
 
     assert_true(self->io.done || !self->begun);
+    errand_waker_abandon(&self->waker);
     if (self->drops != NULL)
         atomic_fetch_add_explicit(self->drops, 1, memory_order_release);
 }
@@ -99,11 +102,14 @@ static const errand_job_type taker_job = {.struct_size = sizeof(errand_job_type)
 static void
 tell(scene *world, taker *self)
 {
+    errand_waker *waker;
+
     while (!atomic_load_explicit(&self->waker_there, memory_order_acquire))
         scene_drain(world, 0);
+    waker = errand_waker_hold(self->waker);
     atomic_store_explicit(&self->told, true, memory_order_release);
-    errand_waker_wake(self->waker);
-    errand_waker_abandon(&self->waker);
+    errand_waker_wake(waker);
+    errand_waker_abandon(&waker);
 }
 
 /* The loop has been through what was there. */
@@ -219,7 +225,6 @@ stopped_accept_body(scene *world, const rig_config *config)
         if (rest.wanted > 0) {
             scene_poll(world, 0, &taker_job, &rest);
             scene_await(world, 0, had + 5);
-            errand_waker_abandon(&rest.waker);
         }
         assert_int_equal(first.taken + rest.taken, CLIENTS);
         are_of(&peers, first.taken, seen, rest.taken);
@@ -250,7 +255,6 @@ slow_accept_body(scene *world, const rig_config *config)
                           .length = RING};
     scene_poll(world, 0, &taker_job, &slow);
     scene_await(world, 0, 1);
-    errand_waker_abandon(&slow.waker);
     assert_int_equal(slow.taken, CLIENTS);
     assert_int_equal(slow.end, -ECANCELED);
     are_of(&peers, 0, seen, CLIENTS);
@@ -306,6 +310,97 @@ connections_beyond_a_ring_are_closed_with_the_job_that_left_them(void **state)
     rig_each(left_accept_body);
 }
 
+/* Nobody accepts any more: who comes now waits with the system. */
+static void
+late_one_waits(scene *world, const crowd *peers)
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    struct pollfd waits = {.fd = peers->listener, .events = POLLIN};
+    int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(getsockname(peers->listener, (struct sockaddr *)&address, &length),
+                     0);
+    assert_int_equal(connect(late, (struct sockaddr *)&address, sizeof address), 0);
+    settle_down(world);
+    assert_int_equal(poll(&waits, 1, 0), 1);
+    close(late);
+}
+
+static void
+amid_accept_body(scene *world, const rig_config *config)
+{
+    int32_t ring[CLIENTS + 4], seen[CLIENTS];
+    crowd peers;
+
+    (void)config;
+    for (int way = 0; way < 2; way++) {
+        taker first = {.most = 1, .seen = seen}, rest = first;
+        size_t had = world->seen[0].count;
+
+        crowd_come(&peers, 0);
+        first.stops_full = way == 0;
+        first.wanted = way == 0 ? 0 : 1;
+        first.io = (errand_io){.kind = ERRAND_IO_ACCEPT_MANY,
+                               .fd = peers.listener,
+                               .buffer = ring,
+                               .length = way == 0 ? 8 : CLIENTS + 4};
+        scene_poll(world, 0, &taker_job, &first);
+        scene_await(world, 0, had + 1);
+        assert_int_equal(first.end, -ECANCELED);
+        are_of(&peers, 0, seen, first.taken);
+        rest.wanted = CLIENTS - first.taken;
+        rest.io = first.io;
+        if (rest.wanted > 0) {
+            scene_poll(world, 0, &taker_job, &rest);
+            scene_await(world, 0, had + 2);
+        }
+        are_of(&peers, first.taken, seen, rest.taken);
+        assert_int_equal(first.taken + rest.taken, CLIENTS);
+        late_one_waits(world, &peers);
+        crowd_go(&peers);
+    }
+}
+
+static void
+an_accept_that_is_asked_back_amid_its_items_gives_those_that_came(void **state)
+{
+    (void)state; /* C-B3, C-B4, O79 */
+    rig_each(amid_accept_body);
+}
+
+static void
+full_accept_body(scene *world, const rig_config *config)
+{
+    enum { RING = 8 };
+    int32_t ring[RING], seen[CLIENTS];
+    crowd peers;
+    taker full = {.holds = true, .stops = true, .most = 1, .seen = seen};
+    size_t had = world->seen[0].count;
+
+    (void)config;
+    crowd_come(&peers, 0);
+    full.io = (errand_io){.kind = ERRAND_IO_ACCEPT_MANY,
+                          .fd = peers.listener,
+                          .buffer = ring,
+                          .length = RING};
+    scene_poll(world, 0, &taker_job, &full);
+    for (int i = 0; i < RING; i++)
+        settle_down(world);
+    late_one_waits(world, &peers);
+    tell(world, &full);
+    scene_await(world, 0, had + 28);
+    are_of(&peers, 0, seen, full.taken);
+    crowd_go(&peers);
+}
+
+static void
+nothing_more_is_taken_in_when_a_ring_is_full(void **state)
+{
+    (void)state; /* O79 */
+    rig_each(full_accept_body);
+}
+
 static void
 restarted_accept_body(scene *world, const rig_config *config)
 {
@@ -354,7 +449,6 @@ deaf_body(scene *world, const rig_config *config)
     scene_poll(world, 0, &taker_job, &deaf);
     scene_await(world, 0, 1);
     assert_int_equal(deaf.end, -EINVAL);
-    errand_waker_abandon(&deaf.waker);
     close(plain);
 }
 
@@ -452,7 +546,6 @@ long_stream_body(scene *world, const rig_config *config)
         }
         assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
         scene_await(world, 0, had + 1);
-        errand_waker_abandon(&many.waker);
         assert_int_equal(many.end, 0);
         assert_int_equal(many.taken, LENGTH);
         for (size_t i = 0; i < LENGTH; i++)
@@ -499,7 +592,6 @@ many_streams_body(scene *world, const rig_config *config)
         assert_int_equal(many[i].taken, LENGTH);
         for (size_t at = 0; at < LENGTH; at++)
             assert_int_equal(((char *)many[i].seen)[at], byte_at(i, at));
-        errand_waker_abandon(&many[i].waker);
         free(many[i].seen);
         free(many[i].io.buffer);
         close(ends[i][0]);
@@ -652,7 +744,7 @@ flag_body(scene *world, const rig_config *config)
 static void
 a_flag_of_the_kernels_without_work_keeps_no_loop_awake(void **state)
 {
-    (void)state;
+    (void)state; /* O67 */
 #if ERRAND_HAS_URING
     rig_each(flag_body);
 #else
@@ -669,6 +761,9 @@ main(void)
         cmocka_unit_test(an_accept_goes_on_whenever_its_full_ring_gets_room),
         cmocka_unit_test(
             connections_beyond_a_ring_are_closed_with_the_job_that_left_them),
+        cmocka_unit_test(
+            an_accept_that_is_asked_back_amid_its_items_gives_those_that_came),
+        cmocka_unit_test(nothing_more_is_taken_in_when_a_ring_is_full),
         cmocka_unit_test(an_accept_whose_block_was_used_before_is_as_good),
         cmocka_unit_test(an_accept_of_a_socket_that_does_not_listen_fails_once),
         cmocka_unit_test(
