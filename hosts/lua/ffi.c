@@ -221,10 +221,10 @@ library_fn(lua_State *L)
                                         &error)
             : errand_ffi_describe(home->library, name, &own->function, &error);
     if (status != ERRAND_OK && error.column > 0)
-        errand__lua_error_raise(L, "inval", "ffi.fn", "%s: column %d: %s", given,
+        errand__lua_error_raise(L, "inval", "ffi.fn", "%.120s: column %d: %s", given,
                                 (int)error.column, error.text);
     if (status != ERRAND_OK && error.text[0] != '\0')
-        errand__lua_error_raise(L, "inval", "ffi.fn", "%s: %s", given, error.text);
+        errand__lua_error_raise(L, "inval", "ffi.fn", "%.120s: %s", given, error.text);
     errand__lua_work_filled(L, status, "ffi.fn");
     const char *symbol = errand_ffi_function_signature(own->function)->symbol;
     size_t length = strnlen(symbol, sizeof own->name - 1);

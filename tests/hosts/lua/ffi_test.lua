@@ -303,7 +303,7 @@ both("what_a_script_finalised_itself_is_refused", function(c)
     check.raises_code("misuse", buffer.get, buffer)
     check.raises_code("misuse", buffer.set, buffer, 1, "")
     check.raises_code("misuse", function() return #buffer end)
-    check.raises_code("inval", c:fn("memset", "void (out bytes, i32, u64)"), buffer, 0, 4)
+    contains(check.raises(c:fn("memset", "void (out bytes, i32, u64)"), buffer, 0, 4), "buffer")
     equal(abs(-3), 3)
 end)
 
@@ -317,7 +317,7 @@ end)
 both("a_long_signature_leaves_room_for_what_is_wrong_with_it", function(c)
     local long = "i32 (" .. ("i32, "):rep(5000) .. "rubbish)"
     contains(check.raises_code("inval", c.fn, c, "abs", long).message, ": column ")
-    contains(check.raises_code("inval", c.fn, c, "abs", ("x"):rep(5000)).message, "no parameters")
+    contains(check.raises_code("inval", c.fn, c, "abs", ("x"):rep(5000)).message, "parameters")
 end)
 
 check.test("a_call_outside_a_run_names_errand_run", function()

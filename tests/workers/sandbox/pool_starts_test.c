@@ -181,7 +181,8 @@ probe(rig *self, const char *name, int64_t number)
 static void
 check_descriptors(const rig *self)
 {
-    assert_int_equal(rig_count_descriptors(), self->descriptors);
+    while (rig_count_descriptors() != self->descriptors) /* the watchdog ends it */
+        sched_yield();
 }
 
 static void
