@@ -7,6 +7,7 @@
 #include "pool_rig.h"
 #include "reach.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,29 @@ run_probe(rig *self, const char *name, int64_t number)
     errand_spec spec = probe_spec(self, name, number);
 
     return await_one(self, &spec);
+}
+
+/* In a folder that is searched by its owner alone. */
+static void
+a_library_that_roots_worker_may_not_open_says_who_it_is(void **state)
+{
+    rig *self = *state;
+    char folder[] = "/tmp/errand-test-XXXXXX", path[64];
+
+    if (geteuid() != 0)
+        test_skip("only root's workers are another user");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/plugin.so", folder);
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    assert_true(file >= 0);
+    close(file);
+    rig_begin(self);
+    errand_spec spec = rig_plugin_spec(self, path, "echo", "", 0);
+    const rig_news *news = await_one(self, &spec);
+    unlink(path);
+    rmdir(folder);
+    assert_int_equal(news->outcome, ERRAND_FAILED);
+    assert_non_null(strstr(news->message, "user 65534: let everybody read the file"));
 }
 
 static void
@@ -526,6 +550,7 @@ main(void)
     static const struct CMUnitTest tests[] = {
         WITH_REAL(a_layer_that_is_not_to_be_had_starts_nothing),
         WITH_REAL(layers_that_nobody_knows_are_refused),
+        WITH_REAL(a_library_that_roots_worker_may_not_open_says_who_it_is),
         WITH_REAL(results_of_all_sizes_come_from_a_process),
         WITH_REAL(a_result_above_out_bytes_is_the_jobs_own_failure),
         WITH_REAL(what_a_plugin_says_of_its_failure_is_told),

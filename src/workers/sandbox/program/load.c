@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "foreign/foreign.h"
 
 enum { CLOSURES = 64 };
@@ -76,6 +77,25 @@ describe(errand__worker *self, uint32_t index, void *address, const char *signat
     loaded[index].callee = callee;
 }
 
+/* Why a library did not open.  As root's worker is another user, it may lack a right that the host
+ * has. */
+static void
+tell_why(const errand__worker *self, const char *library, char *out_text, size_t size)
+{
+    const char *why = dlerror();
+    unsigned user = (unsigned)getuid();
+
+    if (why == NULL)
+        why = library;
+    if (user == self->setup->uid && strstr(why, "Permission denied") != NULL)
+        snprintf(out_text, size,
+                 "%s (the worker is user %u: let everybody read the file and search its "
+                 "folders)",
+                 why, user);
+    else
+        snprintf(out_text, size, "%s", why);
+}
+
 static void
 load_entry(errand__worker *self, uint32_t index)
 {
@@ -101,8 +121,8 @@ load_entry(errand__worker *self, uint32_t index)
         errand__worker_check_threads(self);
         atomic_store_explicit(&self->response->loading, 0, memory_order_relaxed);
         if (handle == NULL) {
-            const char *why = dlerror();
-            refuse(self, index, ERRAND__ENTRY_NO_LIBRARY, why == NULL ? library : why);
+            tell_why(self, library, text, sizeof text);
+            refuse(self, index, ERRAND__ENTRY_NO_LIBRARY, text);
             return;
         }
     }
