@@ -197,8 +197,7 @@ library_fn(lua_State *L)
 {
     library *home = luaL_checkudata(L, 1, ERRAND__LUA_LIBRARY);
     const char *name = errand__lua_work_name(L, 2, "ffi.fn", "name", "name the function");
-    const char *signature =
-        lua_isnoneornil(L, 3) ? NULL : errand__lua_work_text(L, 3);
+    const char *signature = lua_isnoneornil(L, 3) ? NULL : errand__lua_work_text(L, 3);
     errand_ffi_error error = {0};
 
     if (home->library == NULL)

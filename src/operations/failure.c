@@ -45,11 +45,11 @@ errand__operation_length(uint64_t ns)
 
     while (unit < 3 && ns / units[unit].ns >= 10000)
         unit++;
-    errand__text_format(shown.text, sizeof shown.text, "%llu %s",
-                        (unsigned long long)(ns / units[unit].ns +
-                                             (ns % units[unit].ns >= units[unit].ns / 2 &&
-                                              unit > 0)),
-                        units[unit].name);
+    errand__text_format(
+        shown.text, sizeof shown.text, "%llu %s",
+        (unsigned long long)(ns / units[unit].ns +
+                             (ns % units[unit].ns >= units[unit].ns / 2 && unit > 0)),
+        units[unit].name);
     return shown;
 }
 

@@ -180,9 +180,9 @@ next_poll(errand_job *job, void *state, errand_payload *out_payload)
 
         code = take_one(job, source, out_payload);
         if (code == ERRAND_PENDING)
-            code = errand__wait_poll(
-                job, &next->wait, type->fd(source->thing),
-                type->events == NULL ? POLLIN : type->events(source->thing));
+            code = errand__wait_poll(job, &next->wait, type->fd(source->thing),
+                                     type->events == NULL ? POLLIN
+                                                          : type->events(source->thing));
     }
     return errand__wait_done(&next->wait, code);
 }

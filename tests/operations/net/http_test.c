@@ -368,7 +368,8 @@ a_server_sees_the_headers_that_were_given_and_no_user_of_the_url(void **state)
     errand_http_config config = config_of("/seen");
     const char *const headers[] = {"X-Empty:", "X-Blank: ", "X-One: 1", NULL};
     const char *bad[] = {NULL, NULL};
-    static const char *const wrong[] = {": 1", "X One: 1", "X", "X\t: 1", "X;", "\xc3: 1"};
+    static const char *const wrong[] = {": 1",    "X One: 1", "X",
+                                        "X\t: 1", "X;",       "\xc3: 1"};
     char url[64];
     errand_spec spec;
 

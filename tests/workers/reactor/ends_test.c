@@ -465,8 +465,7 @@ lease_no_time_body(scene *world, const rig_config *config)
 }
 
 static void
-what_a_lease_shut_without_time_had_under_way_is_told_by_later_drains(
-    void **state)
+what_a_lease_shut_without_time_had_under_way_is_told_by_later_drains(void **state)
 {
     (void)state; /* C-D3 */
     rig_each(lease_no_time_body);

@@ -37,7 +37,6 @@ errand__call_values_fini(errand__call_values *values)
         free(values->kept[--values->kept_count]);
 }
 
-
 /* ---- words -------------------------------------------------------------------------------- */
 
 static bool

@@ -51,8 +51,8 @@ errand__paths_check(const errand__options *options)
         /* The last ones are written themselves: each pair once. */
         size_t count = 3 + i;
         for (size_t k = 0; k < count && written[i].path != NULL; k++) {
-            if (!errand__paths_apart(written[i].option, written[i].path,
-                                     others[k].option, others[k].path))
+            if (!errand__paths_apart(written[i].option, written[i].path, others[k].option,
+                                     others[k].path))
                 return false;
         }
     }
