@@ -134,7 +134,7 @@ errand__poller_run(errand__poller *poller, errand_waker *waker, errand__cell *ce
         uint64_t since = waker->job.t_start; /* see errand__roster_enter */
         uint64_t waited;
 
-        errand__hands_read(hands);
+        errand__hands_glance(hands);
         waited = hands->cycles > since ? hands->cycles - since : 0;
         poller->waker = waker;
         errand__ages_began(&roster->ages, waker->job.record, waker->job.generation,

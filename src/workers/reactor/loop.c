@@ -288,11 +288,11 @@ one_round(errand__loop *loop, uint64_t timeout_ns)
     errand__hands *hands = &loop->poller.hands;
     uint64_t until;
 
-    if (!loop->flushing) /* else the job's begin reads it */
+    if (!loop->flushing) /* else the first job's begin reads it */
         errand__hands_read(hands);
     if (hands->now_ns - hands->base_ns > CLOCK_AGE_NS)
         errand__hands_clock(hands);
-    hands->lazy_left = hands->lazy;
+    hands->lazy_left = loop->flushing ? 0 : hands->lazy;
     run_woken(loop);
     if (loop->flushing) { /* the rest is the next drain's */
         if (loop->ready && loop->backend->wanted(loop))

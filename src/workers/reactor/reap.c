@@ -16,7 +16,7 @@
 #include "workers/reactor/calls.h"
 #include "workers/reactor/uring.h"
 
-enum { TINY_COUNT = 4, TINY_SHARED = 3, AHEAD = 4 };
+enum { TINY_COUNT = 4, TINY_SHARED = 7, AHEAD = 4 };
 
 static int32_t
 connected(const errand_io *io)
