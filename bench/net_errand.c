@@ -172,11 +172,10 @@ take(errand_job *job, void *state, errand_payload *out_payload)
                           .length = RING};
         return errand_io_start(job, io) == ERRAND_OK ? ERRAND_PENDING : 2;
     }
-    while (io->ready > 0) {
-        close(self->ring[io->first]);
-        self->accepts->done++;
-        (void)errand_io_consume(job, io, 1);
-    }
+    for (uint32_t i = 0; i < io->ready; i++)
+        close(self->ring[(io->first + i) % RING]);
+    self->accepts->done += io->ready;
+    (void)errand_io_consume(job, io, io->ready);
     if (io->done)
         return self->accepts->done == self->accepts->left ? 0 : 1;
     if (self->accepts->done == self->accepts->left && !self->asked) {
