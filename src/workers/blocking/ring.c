@@ -26,6 +26,7 @@
 #include "workers/blocking/blocking.h"
 
 #define SWEEP_LEAST 1024
+#define SWEEP_AHEAD 16  /* records that are on their way meanwhile */
 #define LOOK_EACH   256 /* cancels, when there are many */
 #define MANY_WAIT   8   /* more than this: whoever takes them comes back */
 #define STAMPED     (1U << ERRAND__STAMP_SHIFT)
@@ -337,6 +338,10 @@ sweep_locked(const errand_lease *lease, errand__ring *ring)
 
     for (uint64_t from = tail; from != head;) {
         uint64_t entry = ring->entries[errand__ring_at(ring, --from)];
+        if (from - head >= SWEEP_AHEAD)
+            __builtin_prefetch(
+                &lease->block->records[(uint32_t)ring->entries[errand__ring_at(
+                    ring, from - SWEEP_AHEAD)]]);
         if (!errand__entry_live(lease, entry))
             continue;
         ring->entries[errand__ring_at(ring, --to)] = entry;
