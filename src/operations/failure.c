@@ -208,7 +208,11 @@ mend(int32_t code)
 static const char *
 error_text(int error)
 {
-    const char *text = strerrordesc_np(error);
+#if defined(__GLIBC__)
+    const char *text = strerrordesc_np(error); /* in English, whatever the locale */
+#else
+    const char *text = strerror(error);
+#endif
 
     return text == NULL ? "unknown error" : text;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: every signature is either read as it was meant or refused with the place and the mend.
  * Method: tables of texts; what is read is written again and compared. */
+#include <limits.h>
 #include <string.h>
 #include "rig.h"
 
@@ -18,7 +19,8 @@ texts_are_read_and_written_canonically(void **state)
         {"{i8,[3]f64,[2]{u16,u16}} turn({i8,[3]f64,[2]{u16,u16}}, i32)",
          "{i8, [3]f64, [2]{u16, u16}} turn({i8, [3]f64, [2]{u16, u16}}, i32)"},
         {"bool f(char, uchar, short, ushort, uint, long, ulong, llong, ullong, ssize_t)",
-         "bool f(i8, u8, i16, u16, u32, i64, u64, i64, u64, i64)"},
+         CHAR_MIN < 0 ? "bool f(i8, u8, i16, u16, u32, i64, u64, i64, u64, i64)"
+                      : "bool f(u8, u8, i16, u16, u32, i64, u64, i64, u64, i64)"},
         {"unix64 string f(float, double)", "unix64 string f(f32, f64)"},
         {"u8 f(fn(void()))", "u8 f(fn(void()))"},
     };
@@ -138,7 +140,10 @@ a_name_and_a_signature_describe_the_same_as_one_text(void **state)
     static const char *const good[][3] = {
         {"labs", "i64 (i64)", "i64 labs(i64)"},
         {"ldiv", "{i64, {i64}}(i64, i64)", "{i64, {i64}} ldiv(i64, i64)"},
-        {"f@V_1.2", " unix64 void ( ) ", "unix64 void f@V_1.2()"},
+        {"f@V_1.2", "  void ( ) ", "void f@V_1.2()"},
+#if defined(__x86_64__)
+        {"f", " unix64 void ( ) ", "unix64 void f()"},
+#endif
         {"g", "i32(out bytes, ..., i32)", "i32 g(out bytes, ..., i32)"},
         {"h", "void (fn(i32(pointer)))", "void h(fn(i32(pointer)))"},
     };

@@ -30,7 +30,11 @@ reason_text(int error, char *room, size_t size)
         return "not in this build";
     if (error == EOPNOTSUPP)
         return "the kernel is too old";
+#if defined(__GLIBC__)
     return strerror_r(error, room, size);
+#else
+    return strerror_r(error, room, size) == 0 ? room : "unknown";
+#endif
 }
 
 /* OK, or EUNSUPPORTED with errno. */

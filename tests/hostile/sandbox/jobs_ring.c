@@ -201,8 +201,12 @@ JOB(job_names_a_false_call)
     atomic_store_explicit(&jobs_worker(call)->response->denied_call, 0xffffffffu,
                           memory_order_seq_cst);
     syscall(39000);
-    __asm__ __volatile__("syscall" ::"a"(101L), "D"(0L)
-                         : "rcx", "r11", "memory"); /* ptrace */
+#if defined(__x86_64__) /* ptrace */
+    __asm__ __volatile__("syscall" ::"a"(101L), "D"(0L) : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+    register long number __asm__("x8") = 117, first __asm__("x0") = 0;
+    __asm__ __volatile__("svc 0" : "+r"(first) : "r"(number) : "memory");
+#endif
     return 0;
 }
 JOB(job_writes_its_request)

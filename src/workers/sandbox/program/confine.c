@@ -200,14 +200,14 @@ static bool
 limit_set(int resource, uint64_t soft, uint64_t hard)
 {
     struct rlimit now;
-    if (getrlimit((__rlimit_resource_t)resource, &now) != 0)
+    if (getrlimit(resource, &now) != 0)
         return false;
     struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
     if (now.rlim_max != RLIM_INFINITY && limit.rlim_max > now.rlim_max)
         limit.rlim_max = now.rlim_max;
     if (limit.rlim_cur > limit.rlim_max)
         limit.rlim_cur = limit.rlim_max;
-    return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
+    return setrlimit(resource, &limit) == 0;
 }
 
 static void
