@@ -69,7 +69,7 @@ def a_replayed_process_has_the_pipes_that_it_had_and_ends_when_it_ended(case):
     """I17."""
     for order in ORDERS:
         before = _record(case, order, PROCESS)
-        assert "inval\nabc" in before.out and before.out.count("inval\n") == 3, before
+        assert before.out.splitlines().count("inval") == 3, before
         after = case.lua(PROCESS, "--replay", "log")
         assert after.code == 0 and after.out == before.out, (before, after)
 
