@@ -35,8 +35,8 @@ errand__count(_Atomic uint64_t *counter)
 bool errand__claim(errand__record *record, uint32_t generation, errand__cell *cell);
 /* The same two moves by the owner, whose job runs on its own thread (seeded, or a reactor without
  * threads): while no other thread can write the control word they are plain stores. */
-bool errand__claim_here(const errand__block *block, errand__record *record,
-                        uint32_t generation, errand__cell *cell);
+static inline bool errand__claim_here(const errand__block *block, errand__record *record,
+                                      uint32_t generation, errand__cell *cell);
 bool errand__settle_begin_here(const errand__block *block, errand__record *record,
                                uint32_t generation, errand_outcome outcome,
                                errand_code code, uint64_t more_flags);
@@ -85,6 +85,33 @@ errand__arm(errand__record *record, bool named)
                                   ERRAND__QUEUED,
                               memory_order_release); /* Pairs: control-claim */
     return generation;
+}
+
+/* Can no other thread write the control word?  Those with an inbox handle could, and a job's own
+ * threads, which report their work. */
+static inline bool
+errand__is_alone(const errand__block *block, const errand__record *record)
+{
+    const errand__extra *whole = errand__record_whole(record);
+
+    return !block->shared && (whole == NULL || whole->work_max == 0);
+}
+
+static inline bool
+errand__claim_here(const errand__block *block, errand__record *record,
+                   uint32_t generation, errand__cell *cell)
+{
+    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
+
+    if (!errand__is_alone(block, record))
+        return errand__claim(record, generation, cell);
+    if (errand__control_generation(control) != generation ||
+        errand__control_state(control) != ERRAND__QUEUED)
+        return false;
+    atomic_store_explicit(&record->control, control + (ERRAND__RUNNING - ERRAND__QUEUED),
+                          memory_order_release); /* Pairs: control-claim */
+    errand__count(&cell->started);
+    return true;
 }
 
 /* Times of the first line: 40 bits of start in 4096 ns since the block's epoch, 24 bits of length
@@ -267,6 +294,11 @@ errand__hands_ring(errand__hands *hands, errand__block *block)
 bool errand__hands_execute(errand__hands *hands, errand__block *block,
                            errand__record *record, uint32_t generation,
                            errand__cell *cell);
+/* The same by the owner, for a lease of a seeded order: nothing interrupts it, no fault is caught, and
+ * the end is not put (hands->here). */
+bool errand__hands_execute_here(errand__hands *hands, errand__block *block,
+                                errand__record *record, uint32_t generation,
+                                errand__cell *cell);
 /* Settles the current job as PANICKED with the message: deferred cleanups, then the put.  Also for a
  * thread that ends inside a job (pthread_exit).  Nothing if there is no current job. */
 void errand__hands_panicked(errand__hands *hands, const char *message);
@@ -366,7 +398,6 @@ unsigned errand__record_drop_decoder(errand__record *record);
 unsigned errand__record_drop_hook(errand__record *record);
 unsigned errand__record_drop_state(errand__record *record);
 unsigned errand__payload_drop(errand_payload *payload);
-const char *errand__record_name(const errand__record *record);
 
 /* details of a record: follow-ups, then a failure; see registrar.h. */
 uintptr_t errand__details_join(uintptr_t follows, errand__failure *failure);

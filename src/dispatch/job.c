@@ -44,7 +44,10 @@ errand_job_trace_id(const errand_job *job)
 {
     if (!job_given(job, __func__))
         return 0;
-    return job->record->extra != NULL ? errand__record_label(job->record)->trace_id : 0;
+    const errand__extra *extra = job->record->extra;
+
+    return extra != NULL && extra->labelled ? errand__record_label(job->record)->trace_id
+                                            : 0;
 }
 
 errand_identity

@@ -70,11 +70,16 @@ errand__record_fill(errand__record *record, const errand_spec *spec, errand__ext
     record->extra = extra;
     if (extra == NULL)
         return;
-    errand__label *label = errand__record_label(record);
-    if (label->name != spec->held_name || label->trace_id != spec->trace_id)
-        *label = (errand__label){.name = spec->held_name, .trace_id = spec->trace_id};
-    if (extra == &errand__label_only)
-        return;
+    if (extra == &errand__label_only || spec->held_name != NULL || spec->trace_id != 0) {
+        errand__label *label = errand__record_label(record);
+        if (label->name != spec->held_name || label->trace_id != spec->trace_id)
+            *label = (errand__label){.name = spec->held_name, .trace_id = spec->trace_id};
+        if (extra == &errand__label_only)
+            return;
+        extra->labelled = true;
+    } else {
+        extra->labelled = false; /* and the label's line is not touched */
+    }
     extra->no_signal = (spec->flags & ERRAND_SPEC_NO_SIGNAL) != 0;
     extra->effect_free = (spec->flags & ERRAND_SPEC_EFFECT_FREE) != 0;
     if (extra->brief)
@@ -83,14 +88,6 @@ errand__record_fill(errand__record *record, const errand_spec *spec, errand__ext
     extra->soft_ns = spec->soft_ns;
     extra->quarantine_ns = spec->quarantine_ns;
     extra->work_max = spec->work_max;
-}
-
-const char *
-errand__record_name(const errand__record *record)
-{
-    if (record->extra != NULL && errand__record_label(record)->name != NULL)
-        return errand__record_label(record)->name;
-    return record->job->name != NULL ? record->job->name : "operation";
 }
 
 /* ---- drops, each contained ------------------------------------------------------------------ */

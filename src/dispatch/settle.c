@@ -35,33 +35,6 @@ errand__claim(errand__record *record, uint32_t generation, errand__cell *cell)
     return true;
 }
 
-/* Can no other thread write the control word?  Those with an inbox handle could, and a job's own
- * threads, which report their work. */
-static inline bool
-is_alone(const errand__block *block, const errand__record *record)
-{
-    const errand__extra *whole = errand__record_whole(record);
-
-    return !block->shared && (whole == NULL || whole->work_max == 0);
-}
-
-bool
-errand__claim_here(const errand__block *block, errand__record *record,
-                   uint32_t generation, errand__cell *cell)
-{
-    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
-
-    if (!is_alone(block, record))
-        return errand__claim(record, generation, cell);
-    if (errand__control_generation(control) != generation ||
-        errand__control_state(control) != ERRAND__QUEUED)
-        return false;
-    atomic_store_explicit(&record->control, control + (ERRAND__RUNNING - ERRAND__QUEUED),
-                          memory_order_release); /* Pairs: control-claim */
-    errand__count(&cell->started);
-    return true;
-}
-
 /* Who fails because its deadline asked it to end, fails by its deadline, whatever it calls that. */
 static inline uint64_t
 settled_word(uint64_t control, errand_outcome outcome, errand_code code,
@@ -81,7 +54,7 @@ errand__settle_begin_here(const errand__block *block, errand__record *record,
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
 
-    if (!is_alone(block, record))
+    if (!errand__is_alone(block, record))
         return errand__settle_begin(record, generation, ERRAND__RUNNING, outcome, code,
                                     more_flags);
     if (errand__control_generation(control) != generation ||

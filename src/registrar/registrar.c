@@ -191,7 +191,7 @@ errand__registrar_find(const errand__registrar *registrar,
     return record;
 }
 
-errand__extra errand__label_only;
+errand__extra errand__label_only = {.labelled = true};
 
 static size_t
 extra_size(bool brief)

@@ -93,6 +93,7 @@ typedef struct errand__extra {
      * answers; 0 = the body's. */
     uint8_t fixed_code;
     bool no_signal; /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
+    bool labelled;  /* it has a name or a trace id, see errand__label; constant from bind on */
     bool effect_free;
     struct errand_waker *waker; /* async: a counted reference; else one for later */
     struct errand__extra *next_free;
@@ -103,10 +104,14 @@ typedef struct errand__extra {
     bool begun;             /* of a domain: virtual time has reached its begin */
     uint32_t slot;          /* of a domain, or seeded orders: its record's */
     errand__domain *domain; /* a counted reference, or NULL */
-    errand__heap_entry due_entry;     /* seeded orders: in the due heap */
-    uint64_t key, begin;              /* seeded orders */
+    union {
+        errand__heap_entry due_entry; /* seeded orders: in the due heap, in whose order: */
+        struct {
+            uint64_t due, tie, key;
+        };
+    };
+    uint64_t begin, fate;             /* seeded orders */
     uint64_t label_hash;              /* seeded orders: of its name */
-    uint64_t due, tie, fate;          /* seeded orders */
     uint64_t deadline_ns, soft_ns;    /* relative; 0 = none */
     uint64_t quarantine_ns, work_max; /* 0 = none */
     /* work_done: Writers: the job's threads.  Readers: the owner.  Order: relaxed.
@@ -118,14 +123,21 @@ typedef struct errand__extra {
 } errand__extra;
 
 /* What a name, a trace id or exact times need: a line beside the records, one per slot, touched only
- * by operations that have some.  Such a record's extra is not NULL; if it needs nothing else it
- * is errand__label_only, which nobody writes. */
+ * by operations that have some.  Such a record's extra says so; if it needs nothing else it is
+ * errand__label_only, which nobody writes. */
 typedef struct errand__label {
     const char *name;
     uint64_t trace_id;
     uint64_t t_start, t_end; /* exact times; the worker's until put */
 } errand__label;
 extern errand__extra errand__label_only;
+_Static_assert(offsetof(errand__extra, due) - offsetof(errand__extra, due_entry) ==
+                       offsetof(errand__heap_entry, major) &&
+                   offsetof(errand__extra, tie) - offsetof(errand__extra, due_entry) ==
+                       offsetof(errand__heap_entry, minor) &&
+                   offsetof(errand__extra, key) - offsetof(errand__extra, due_entry) ==
+                       offsetof(errand__heap_entry, last),
+               "an operation's due, tie and key are its entry's words");
 
 typedef enum errand__phase {
     ERRAND__PHASE_FREE = 0,
@@ -228,6 +240,19 @@ static inline errand__label *
 errand__record_label(const errand__record *record)
 {
     return (errand__label *)(record - record->slot)->state + record->slot;
+}
+
+/* The record's name: its own, or its job's. */
+static inline const char *
+errand__record_name(const errand__record *record)
+{
+    const char *name = NULL;
+
+    if (record->extra != NULL && record->extra->labelled)
+        name = errand__record_label(record)->name;
+    if (name == NULL)
+        name = record->job->name;
+    return name != NULL ? name : "operation";
 }
 
 typedef struct errand__registrar {

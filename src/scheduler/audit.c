@@ -15,6 +15,7 @@
  *
  * An event is read word by word: it was written so just before, and a wider read, as a copy of the
  * whole is, would wait until those words are out of the store buffer. */
+#include <string.h>
 #include "scheduler/audit.h"
 
 void
@@ -33,7 +34,7 @@ errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
         errand__step_write(bytes, &frame, event, label_hash);
         audit->mix = errand__mix_step(audit->mix, bytes);
     }
-    if (errand__audit_only_folds(audit))
+    if (audit->trace == NULL && audit->record == NULL && audit->replay == NULL)
         return;
     step = *event;
     step.step = frame.step;
@@ -45,6 +46,23 @@ errand__audit_event(errand__scheduler *scheduler, const errand_step *event,
         audit->record(audit->record_arg, &step, bytes, label_hash);
     if (audit->trace != NULL)
         audit->trace(audit->trace_arg, &step);
+}
+
+void
+errand__audit_tell(errand__scheduler *scheduler, uint64_t what, uint64_t key,
+                   uint64_t value, uint64_t context, const char *label,
+                   uint64_t label_hash)
+{
+    errand__audit_event(scheduler,
+                        &(errand_step){
+                            .kind = (errand_step_kind)(what >> 32),
+                            .detail = (uint32_t)what,
+                            .key = key,
+                            .value = value,
+                            .context = context,
+                            .label = label,
+                        },
+                        label_hash);
 }
 
 void
@@ -61,6 +79,23 @@ errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind, uint32_t
 
     if (errand__audit_listens(&scheduler->audit))
         errand__audit_event(scheduler, &step, errand__label_hash(label));
+}
+
+/* By its bytes, not its address: what lies there now need not be what lay there before. */
+uint64_t
+errand__label_recall(errand__scheduler *scheduler, const char *label)
+{
+    errand__label_known *known =
+        &scheduler->labels[(uintptr_t)label / 16 % ERRAND__LABELS_KNOWN];
+    size_t size;
+
+    if (known->text[0] != '\0' && strcmp(label, known->text) == 0)
+        return known->hash;
+    size = strlen(label);
+    if (size == 0 || size >= sizeof known->text)
+        return errand__label_hash(label);
+    memcpy(known->text, label, size + 1);
+    return known->hash = errand__label_hash(label);
 }
 
 const char *

@@ -33,6 +33,12 @@ errand__step_write(unsigned char *bytes, const errand__step_frame *frame,
     errand__word_write(bytes + 56, event->context);
 }
 
+/* errand__audit_event, with the step's parts by value: so that nothing of a caller's has to be in
+ * memory for it, which would cost that a guard of its stack, too.  what: kind << 32 | detail. */
+void errand__audit_tell(errand__scheduler *scheduler, uint64_t what, uint64_t key,
+                        uint64_t value, uint64_t context, const char *label,
+                        uint64_t label_hash);
+
 /* errand__audit_event, inlined as far as a step is only folded: its words are in registers then,
  * and those that are constant cost nothing. */
 __attribute__((always_inline)) static inline void
@@ -44,10 +50,9 @@ errand__audit_fold(errand__scheduler *scheduler, const errand_step *event,
     errand__step_frame frame;
 
     if (__builtin_expect(!errand__audit_only_folds(audit), 0)) {
-        const errand_step copy =
-            *event; /* so that event itself never has to be in memory */
-
-        errand__audit_event(scheduler, &copy, label_hash);
+        errand__audit_tell(scheduler, (uint64_t)event->kind << 32 | event->detail,
+                           event->key, event->value, event->context, event->label,
+                           label_hash);
         return;
     }
     frame = errand__step_take(scheduler);

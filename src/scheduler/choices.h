@@ -66,12 +66,20 @@ void errand__policy_branch(errand__scheduler *scheduler);
 void errand__policy_readied(errand__scheduler *scheduler, errand__ready *ready);
 errand__ready *errand__policy_pick(errand__scheduler *scheduler);
 
+#define ERRAND__LABELS_KNOWN 8
+typedef struct errand__label_known {
+    char text[24]; /* "" = none */
+    uint64_t hash;
+} errand__label_known;
+
 /* ---- audit (audit.c) ----------------------------------------------------------------------------- */
 typedef struct errand__audit {
     bool seeded;
+    bool only_folds; /* seeded, and no trace, record or replay: see errand__audit_heard */
     uint64_t mix, steps;
     uint64_t chosen; /* values since the last step, folded */
     uint64_t ready;  /* hash of what was ready when the pass was taken */
+    uint64_t plain;  /* errand__mix_words of four zeros: a completion with nothing to tell */
     errand_trace_fn *trace;
     void *trace_arg;
     /* A recorder hears of each step: with its bytes and its label's hash. */
@@ -94,8 +102,14 @@ errand__audit_listens(const errand__audit *audit)
 static inline bool
 errand__audit_only_folds(const errand__audit *audit)
 {
-    return audit->seeded && ((uintptr_t)audit->trace | (uintptr_t)audit->record |
-                             (uintptr_t)audit->replay) == 0;
+    return audit->only_folds;
+}
+/* trace, record or replay has changed. */
+static inline void
+errand__audit_heard(errand__audit *audit)
+{
+    audit->only_folds = audit->seeded && ((uintptr_t)audit->trace | (uintptr_t)audit->record |
+                                          (uintptr_t)audit->replay) == 0;
 }
 /* One step: folded into the digest in seeded orders, handed to trace and recorder in all. */
 void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
@@ -104,6 +118,10 @@ void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,
  * step: all but its number and time are the caller's. */
 void errand__audit_event(errand__scheduler *scheduler, const errand_step *step,
                          uint64_t label_hash);
+
+/* errand__label_hash, remembered: names come again and again, and to compare one takes a third of
+ * hashing it. */
+uint64_t errand__label_recall(errand__scheduler *scheduler, const char *label);
 
 /* The digest, with the choices that no step followed yet. */
 uint64_t errand__audit_digest(const errand__audit *audit);
@@ -121,7 +139,7 @@ uint64_t errand__latency_of(const errand__scheduler *scheduler, uint32_t kind);
 /* Room for count queued operations at once: asked for where memory may still run out (bind). */
 bool errand__order_reserve(errand__scheduler *scheduler, size_t count);
 /* draw: key, begin, due, tie and fate of an operation that is submitted now, and its place in the due
- * heap (paced: and in that of begins).  A function of (seed, key, kind's estimate, now) and, in a
+ * heap (paced: and in that of begins, if it does not begin at once).  A function of (seed, key, kind's estimate, now) and, in a
  * domain, of the one before it: its due is no earlier, its tie behind it, its begin not before its
  * due (D142).  forget: takes it out again; harmless twice. */
 void errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t key,

@@ -77,11 +77,8 @@ errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t 
     extra->fate = chosen.fate;
     if (extra->domain != NULL)
         follow_domain(extra);
-    extra->due_entry.major = extra->due;
-    extra->due_entry.minor = extra->tie;
-    extra->due_entry.last = key;
     errand__heap_insert(&scheduler->due, &extra->due_entry);
-    if (scheduler->order != ERRAND_ORDER_PACED)
+    if (scheduler->order != ERRAND_ORDER_PACED || extra->begin <= now)
         return;
     extra->begin_entry.major = extra->begin;
     extra->begin_entry.minor = extra->tie;

@@ -30,16 +30,17 @@ bool errand__timers_fire(errand__scheduler *scheduler, uint64_t until,
 
 /* ---- ready items (pass.c): what one visit of a turn runs ------------------------------------- */
 typedef struct errand__ready {
-    errand__link link;
     void (*visit)(struct errand__ready *ready, void *context);
     errand_task *task; /* whose visit it is, or NULL */
     uint64_t key;      /* what its choices hang on; a task's is the task's */
     uint64_t ordinal;  /* of this visit */
     uint64_t place;    /* chosen: the smallest goes first (shuffle, pct) */
     /* What an item keeps from visit to visit; see errand__ready_item. */
-    uint64_t visits;         /* readied so often */
     uint64_t rank;           /* pct: its place + 1; 0 = not chosen yet */
     uint32_t asked, starves; /* starve: by window */
+    /* Last what an item needs that is visited through another, beside what a task has next. */
+    uint64_t visits; /* readied so often */
+    errand__link link;
 } errand__ready;
 /* A task that awaits an operation is visited through another object: both are one item. */
 errand__ready *errand__ready_item(errand__ready *ready);

@@ -34,7 +34,10 @@ errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config
         .registrations = 1,
         .next_task = 1,
         .propagates = (config->flags & ERRAND_RUNTIME_PROPAGATE) != 0,
-        .audit = {.seeded = seeded, .mix = seeded ? DIGEST_START : 0},
+        .audit = {.seeded = seeded,
+                  .only_folds = seeded,
+                  .mix = seeded ? DIGEST_START : 0,
+                  .plain = errand__mix_words(0, 0, 0, 0)},
     };
     errand__heap_init(&scheduler->timers, allocator);
     errand__heap_init(&scheduler->due, allocator);

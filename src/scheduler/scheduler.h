@@ -63,6 +63,7 @@ struct errand__scheduler {
     errand_task *running; /* whose function is being called */
     bool busy_ending, busy_cancelling;
     errand__audit audit;
+    errand__label_known labels[ERRAND__LABELS_KNOWN]; /* by address */
     /* Seeded orders: operations by (due, tie, key); entries are errand__extra.due_entry. */
     errand__heap due;
     errand__heap begins; /* paced: by (begin, tie, key); errand__extra.begin_entry */

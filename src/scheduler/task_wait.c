@@ -40,6 +40,17 @@ errand__task_may_wait(const errand_task *task, const char **out_text)
     return ERRAND_OK;
 }
 
+/* A wait without one does not touch the timer's cache lines. */
+static inline void
+set_limit(errand_task *task, uint64_t limit)
+{
+    if (limit == UINT64_MAX)
+        return;
+    task->limited = true;
+    task->limit.fire = limit_fired;
+    errand__timer_add(task->scheduler, &task->limit, limit, task->key);
+}
+
 errand_status
 errand__task_wait_begin(errand_task *task, errand__task_wait wait, uint64_t limit)
 {
@@ -51,8 +62,7 @@ errand__task_wait_begin(errand_task *task, errand__task_wait wait, uint64_t limi
         return status;
     task->wait = (uint8_t)wait;
     errand__list_append(&scheduler->waiting, &task->waiting);
-    task->limit.fire = limit_fired;
-    errand__timer_add(scheduler, &task->limit, limit, task->key);
+    set_limit(task, limit);
     return ERRAND_OK;
 }
 
@@ -66,8 +76,7 @@ errand__task_wait_operation(errand_task *task, void *operation, uint64_t wait_id
     task->generation = generation;
     task->timed_out = false;
     errand__list_append(&task->scheduler->waiting, &task->waiting);
-    task->limit.fire = limit_fired;
-    errand__timer_add(task->scheduler, &task->limit, limit, task->key);
+    set_limit(task, limit);
 }
 
 void
@@ -93,7 +102,9 @@ errand__join_ended(errand__join *join, const errand_task *target)
 void
 errand__task_wait_clear(errand_task *task)
 {
-    errand__timer_remove(task->scheduler, &task->limit);
+    if (task->limited)
+        errand__timer_remove(task->scheduler, &task->limit);
+    task->limited = false;
     errand__list_unlink(&task->waiting);
     task->wait = ERRAND__TASK_WAIT_NONE;
 }

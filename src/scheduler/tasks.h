@@ -57,7 +57,7 @@ typedef struct errand__task_defer {
 } errand__task_defer;
 
 struct errand_task {
-    /* First what every wait and visit of a task needs. */
+    /* First what every wait and visit of a task needs: three cache lines, with the end of `ready`. */
     errand__ready ready; /* linked: it runs at the next pass with why */
     errand__scheduler *scheduler;
     uint64_t key;
@@ -77,6 +77,7 @@ struct errand_task {
     bool told;           /* it was resumed with the reason */
     bool shield_over;    /* the shield's limit passed */
     bool timed_out;      /* its operation was cancelled by the wait's limit */
+    bool limited;        /* limit may be in the heap of timers */
     bool token;          /* errand_task_wake came before the park */
     bool ending;         /* its end was decided */
     bool finished;       /* ended: only holds keep the record */
@@ -90,13 +91,13 @@ struct errand_task {
     bool told_end;       /* a watch: what it watched has ended */
     uint8_t node;        /* errand__node */
     uint32_t shields;    /* depth */
-    uint32_t reruns;     /* how often a past deadline put it into pass rerun_pass */
-    errand__timer limit; /* of its wait */
     uint64_t wait_id, generation; /* the wait's key; an operation's is the record's */
+    uint64_t submissions, spawns, draws; /* ordinals of what hangs on its key */
+    errand__timer limit; /* of its wait */
+    uint32_t reruns;     /* how often a past deadline put it into pass rerun_pass */
     size_t join_count, join_room;
     errand__join *joins, join_own;
     errand_task *group; /* the select it waits for; of a select, who waits for it */
-    uint64_t spawns, submissions, draws; /* ordinals of what hangs on its key */
     errand__timer guard; /* the limit of its shield, else the end of its grace */
     errand__link all;    /* in scheduler->all: spawn order */
     errand__link work;   /* in scheduler->ending or ->cancelling */

@@ -80,7 +80,9 @@ static ERRAND_APART void
 fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
     completion->trace_id =
-        record->extra != NULL ? errand__record_label(record)->trace_id : 0;
+        record->extra != NULL && record->extra->labelled
+            ? errand__record_label(record)->trace_id
+            : 0;
     completion->job_code = completion->sys_errno = completion->signal_number = 0;
     completion->system_call = NULL;
     runtime->hand_rest = record->extra != NULL || completion->code != ERRAND_CODE_NONE;
@@ -185,10 +187,6 @@ decode_for(errand_runtime *runtime, errand__record *record, errand__resume *resu
     char text[64];
     bool kept;
 
-    if (record->decoder == NULL) {
-        resume->verdict = (errand_verdict){.status = ERRAND_OK};
-        return;
-    }
     resume->decoding = true;
     verdict = decode(runtime, record, &runtime->hand_completion);
     kept = runtime->hand_resume == resume; /* else its task was aborted, and it is gone */
@@ -216,7 +214,10 @@ route(errand_runtime *runtime, errand__record *record)
         runtime->hand_resume = resume;
         errand__wait_complete(runtime, resume);
         if (completion->outcome != ERRAND_CANCELLED) {
-            decode_for(runtime, record, resume);
+            if (record->decoder == NULL)
+                resume->verdict = (errand_verdict){.status = ERRAND_OK};
+            else
+                decode_for(runtime, record, resume);
         } else { /* hand_finish drops the decoder unused */
             resume->verdict.status =
                 record->decoder == NULL ? ERRAND_OK : ERRAND_ECANCELLED;
@@ -285,7 +286,7 @@ finish_record(errand_runtime *runtime, errand__record *record)
     }
     runtime->hand = NULL;
     runtime->hand_live = runtime->hand_dropped = false;
-    if (record->extra != NULL)
+    if (errand__record_whole(record) != NULL && record->extra->domain != NULL)
         errand__domain_leave(runtime, record); /* a body that was held is back */
     errand__registrar_recycle(&runtime->registrar, record);
 }
@@ -317,15 +318,20 @@ errand__held_finish(errand_runtime *runtime, errand__record *record)
     errand__hand_finish(runtime);
 }
 
-void
-errand__hand_finish(errand_runtime *runtime)
+/* Most operations leave nothing but, at times, a payload that was moved on. */
+static inline bool
+leaves_parts(const errand_runtime *runtime, const errand__record *record)
 {
-    errand__record *record = runtime->hand;
+    return ((uintptr_t)runtime->hand_failure |
+            (uintptr_t)runtime->hand_completion.payload.data |
+            (uintptr_t)record->payload.data | (uintptr_t)record->decoder |
+            (uintptr_t)record->hook | (record->details & ERRAND__DETAILS_FOLLOW)) != 0;
+}
 
-    if (!runtime->hand_live)
-        return;
-    if (runtime->hand_resume != NULL)
-        hand_over(runtime);
+/* Not inlined: it calls the host's code in frames of its own, which costs every caller registers. */
+__attribute__((noinline)) static void
+drop_parts(errand_runtime *runtime, errand__record *record)
+{
     if (runtime->hand_failure != NULL)
         errand__failure_give(runtime->block, runtime->hand_failure);
     runtime->hand_failure = NULL;
@@ -344,6 +350,19 @@ errand__hand_finish(errand_runtime *runtime)
         errand__leak_count(runtime, errand__record_drop_decoder(record));
     if (record->hook != NULL)
         errand__leak_count(runtime, errand__record_drop_hook(record));
+}
+
+void
+errand__hand_finish(errand_runtime *runtime)
+{
+    errand__record *record = runtime->hand;
+
+    if (!runtime->hand_live)
+        return;
+    if (runtime->hand_resume != NULL)
+        hand_over(runtime);
+    if (leaves_parts(runtime, record))
+        drop_parts(runtime, record);
     finish_record(runtime, record);
     if (runtime->follow_first != 0)
         errand__follows_run(runtime);

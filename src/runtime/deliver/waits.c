@@ -205,7 +205,9 @@ errand__visit_finish(errand_runtime *runtime)
 
     if (resume == NULL)
         return;
-    errand__resume_clear(runtime, resume); /* may be left, and is then called again */
+    if (((uintptr_t)resume->verdict.drop | (uintptr_t)resume->completion.payload.data |
+         (uintptr_t)resume->failure) != 0)
+        errand__resume_clear(runtime, resume); /* may be left, and is then called again */
     runtime->visiting = NULL;
     errand__resume_give(runtime, resume);
 }

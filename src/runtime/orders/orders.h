@@ -49,6 +49,8 @@ errand__digesters *errand__digester_need(errand_runtime *runtime,
                                          const errand_payload_type *type);
 
 /* ---- paced.c, watchdog.c ---- */
+/* Its begin has come: it is handed over. */
+void errand__paced_hand(errand_runtime *runtime, errand__record *record);
 /* Virtual time was moved: whoever has begun is handed over. */
 void errand__paced_begin(errand_runtime *runtime);
 /* Completions of a chain that are not due stay aside; answers the rest of it. */

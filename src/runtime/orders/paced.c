@@ -2,7 +2,9 @@
 /* Design notes: real workers, virtual order (D140 - D143).
  *
  * An operation waits in two heaps.  When time is moved, all whose begin has come go to their
- * executors, in (begin, tie, key) order, before anything of the new instant is looked at.  A
+ * executors, in (begin, tie, key) order, before anything of the new instant is looked at; one that
+ * begins when it is submitted goes at once, so that workers have something to do while others of
+ * that instant are told.  A
  * completion that comes before its due stays aside: only its record says that it arrived, and
  * nothing that a program can see looks there.  At its due it is waited for, and nothing else is
  * told meanwhile; so the order of delivery is that of the due heap, whoever was faster.
@@ -13,6 +15,19 @@
  * There is a slot for each completion (its record), so one that is due can always be put, however
  * many others have arrived. */
 #include "runtime/runtime.h"
+
+/* Sleepers are woken for several at once, and not at the end of a thousand: a worker runs its first
+ * one while the rest is handed over. */
+void
+errand__paced_hand(errand_runtime *runtime, errand__record *record)
+{
+    if (record->extra->domain != NULL)
+        errand__domain_begin(runtime, record);
+    else
+        errand__hand_over(runtime, record);
+    runtime->unflushed_count++;
+    errand__flush_many(runtime);
+}
 
 void
 errand__paced_begin(errand_runtime *runtime)
@@ -26,13 +41,8 @@ errand__paced_begin(errand_runtime *runtime)
         errand__record *record = &runtime->registrar.records[extra->slot];
 
         errand__heap_remove(&scheduler->begins, first);
-        if (extra->domain != NULL)
-            errand__domain_begin(runtime, record);
-        else
-            errand__hand_over(runtime, record);
-        runtime->unflushed_count++;
+        errand__paced_hand(runtime, record);
     }
-    errand__flush_many(runtime);
 }
 
 /* May the program not hear of this node yet? */

@@ -56,6 +56,7 @@ errand__record_begin(errand_runtime *runtime)
     errand__recorder_begin(config->held_recorder, &header, &runtime->owner);
     runtime->scheduler.audit.record = hear;
     runtime->scheduler.audit.record_arg = runtime;
+    errand__audit_heard(&runtime->scheduler.audit);
 }
 
 errand_status

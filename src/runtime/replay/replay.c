@@ -245,6 +245,7 @@ errand__replay_begin(errand_runtime *runtime)
     audit->replay = hear;
     audit->replay_time = say_time;
     audit->replay_arg = runtime;
+    errand__audit_heard(audit);
     if (errand__seeded(runtime))
         return;
     audit->inputs = true;

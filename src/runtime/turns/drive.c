@@ -141,19 +141,22 @@ errand__turn_run(errand_runtime *runtime, errand__turn *turn)
     if (turn->unlimited && turn->cleanups > runtime->cleanup_count)
         turn->cleanups = (uint32_t)runtime->cleanup_count; /* each once */
     errand__visit_finish(runtime);                         /* what an unwind left */
-    errand__hand_finish(runtime);
+    if (runtime->hand_live)
+        errand__hand_finish(runtime);
     errand__tasks_resume_work(runtime);
     if (errand__replay_arrival(runtime)) {
         errand__turn_replay(runtime, turn, runtime->config.on_completion,
                             runtime->config.held_on_completion_arg);
     } else {
-        errand__put_off_run(runtime);
+        if (runtime->follow_first != 0 || runtime->later != 0)
+            errand__put_off_run(runtime);
         if (errand__seeded(runtime))
             errand__turn_seeded(runtime, turn);
         else
             rotate(runtime, turn);
     }
-    errand__flush_many(runtime);
+    if (runtime->unflushed)
+        errand__flush_many(runtime);
     errand__virtual_enter(false);
     runtime->driving = false;
     runtime->turn = NULL;

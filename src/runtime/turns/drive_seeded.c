@@ -43,7 +43,8 @@ has_more(const errand_runtime *runtime, int phase)
     case PHASE_DUES:
         return errand__order_next(scheduler) <= scheduler->now;
     case PHASE_TIMERS:
-        return errand__timer_next(runtime) <= scheduler->now;
+        return (runtime->deadlines.count | scheduler->timers.count) != 0 &&
+               errand__timer_next(runtime) <= scheduler->now;
     case PHASE_VISITS:
         return errand__pass_pending(scheduler);
     case PHASE_CLEANUPS:
@@ -100,12 +101,16 @@ run_phase(errand_runtime *runtime, errand__turn *turn, bool *ended, int phase)
         return false;
     if (!scheduler->turn_begun && begin_phase(runtime, phase))
         *ended = errand__turn_ended(turn);
-    while (has_more(runtime, phase)) {
-        scheduler->turn_begun = true;
+    if (!has_more(runtime, phase)) {
+        scheduler->turn_begun = false;
+        return true;
+    }
+    scheduler->turn_begun = true;
+    do {
         if (*ended || !take(runtime, turn, phase))
             return false; /* what is left is beyond a limit of the turn */
         *ended = errand__turn_ended(turn);
-    }
+    } while (has_more(runtime, phase));
     scheduler->turn_begun = false;
     return true;
 }
@@ -133,15 +138,17 @@ run_instant(errand_runtime *runtime, errand__turn *turn, bool *out_ended)
     return false;
 }
 
-/* Moves time to the next instant, if there is one; true if there is something to do then. */
+/* Moves time to the next instant, if there is one; true if there is something to do then.  begins:
+ * the turn does; else the instant before has just looked for news. */
 static bool
-move_on(errand_runtime *runtime, errand__turn *turn)
+move_on(errand_runtime *runtime, errand__turn *turn, bool begins)
 {
     errand__scheduler *scheduler = &runtime->scheduler;
     uint64_t next;
 
     scheduler->turn_over = false;
-    errand__collect(runtime);
+    if (begins)
+        errand__collect(runtime);
     if (runtime->pending != 0) { /* between turns an operation was cancelled */
         scheduler->turn_source = PHASE_NEWS_AGAIN;
         return true;
@@ -178,8 +185,8 @@ errand__turn_seeded(errand_runtime *runtime, errand__turn *turn)
     uint32_t before = turn->items;
     bool ended = errand__turn_ended(turn);
 
-    for (;;) {
-        if (runtime->scheduler.turn_over && !move_on(runtime, turn))
+    for (bool begins = true;; begins = false) {
+        if (runtime->scheduler.turn_over && !move_on(runtime, turn, begins))
             return;
         ended |= turn->over; /* a step of the move was not in the log */
         turn->registration = runtime->scheduler.registrations;

@@ -17,8 +17,8 @@ errand__manual_run_here(errand_lease *lease, errand__record *record)
     if (ERRAND__CATCH(&hands->frame))
         errand__hands_panicked(hands, hands->frame.message);
     else
-        errand__hands_execute(hands, lease->block, record, (uint32_t)record->generation,
-                              &lease->cells[0]);
+        errand__hands_execute_here(hands, lease->block, record,
+                                   (uint32_t)record->generation, &lease->cells[0]);
     errand__frame_leave(&hands->frame);
     if (__builtin_expect(hands->leaked != 0, 0))
         errand__hands_tell(hands, lease->block);
