@@ -158,7 +158,8 @@ user_and_namespaces(errand__worker *self)
     if (!own_users)
         user_drop(self);
     capabilities_drop();
-    if (geteuid() != 0)
+    self->user = (uint32_t)geteuid();
+    if (self->user != 0)
         self->layers |= ERRAND_LAYER_UID_DROP;
     else if (wanted(self, ERRAND_LAYER_UID_DROP))
         missing(self, ERRAND_LAYER_UID_DROP, 0, "user that is not root");

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include "foreign/foreign.h"
 
 enum { CLOSURES = 64 };
@@ -83,15 +82,14 @@ static void
 tell_why(const errand__worker *self, const char *library, char *out_text, size_t size)
 {
     const char *why = dlerror();
-    unsigned user = (unsigned)getuid();
 
     if (why == NULL)
         why = library;
-    if (user == self->setup->uid && strstr(why, "Permission denied") != NULL)
+    if (self->user == self->setup->uid && strstr(why, "Permission denied") != NULL)
         snprintf(out_text, size,
                  "%s (the worker is user %u: let everybody read the file and search its "
                  "folders)",
-                 why, user);
+                 why, (unsigned)self->user);
     else
         snprintf(out_text, size, "%s", why);
 }
