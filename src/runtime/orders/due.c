@@ -135,6 +135,14 @@ fetch_three(const void *lines)
     errand__prefetch_own((const char *)lines + 2 * ERRAND_LINE);
 }
 
+/* The first as far as it is played out; NULL = none is, what was inserted since not being looked at.
+ * A guess is good enough here, and playing would cost more than it gains. */
+static inline errand__heap_entry *
+known_next(const errand__heap *due)
+{
+    return due->count == 0 ? NULL : due->slots[1].entry;
+}
+
 static inline void
 fetch_before(const errand_runtime *runtime, const errand__record *record)
 {
@@ -144,9 +152,8 @@ fetch_before(const errand_runtime *runtime, const errand__record *record)
         fetch_three(record->resume);
         fetch_three((const char *)record->resume + 3 * ERRAND_LINE);
     }
-    if (due->count != 0)
-        fetch_three(
-            ERRAND__CONTAINER(due->slots[1].entry, const errand__extra, due_entry));
+    if (known_next(due) != NULL)
+        fetch_three(ERRAND__CONTAINER(known_next(due), const errand__extra, due_entry));
 }
 
 static inline void
@@ -156,11 +163,11 @@ fetch_after(const errand_runtime *runtime, const errand__record *record)
 
     if (record->resume != NULL && record->resume->task != NULL)
         fetch_three(&record->resume->task->ready.visits);
-    if (due->count == 0)
+    if (known_next(due) == NULL)
         return;
-    fetch_three(&runtime->registrar.records[ERRAND__CONTAINER(due->slots[1].entry,
-                                                              errand__extra, due_entry)
-                                                ->slot]);
+    fetch_three(&runtime->registrar
+                     .records[ERRAND__CONTAINER(known_next(due), errand__extra, due_entry)
+                                  ->slot]);
 }
 
 bool

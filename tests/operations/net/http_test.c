@@ -370,7 +370,7 @@ a_server_sees_the_headers_that_were_given_and_no_user_of_the_url(void **state)
     const char *bad[] = {NULL, NULL};
     static const char *const wrong[] = {": 1",    "X One: 1", "X",
                                         "X\t: 1", "X;",       "\xc3: 1"};
-    char url[64];
+    char url[160];
     errand_spec spec;
 
     config.headers = headers;
