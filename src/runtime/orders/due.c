@@ -158,9 +158,9 @@ fetch_after(const errand_runtime *runtime, const errand__record *record)
         fetch_three(&record->resume->task->ready.visits);
     if (due->count == 0)
         return;
-    fetch_three(&runtime->registrar.records[ERRAND__CONTAINER(due->slots[1].entry,
-                                                              errand__extra, due_entry)
-                                                ->slot]);
+    fetch_three(
+        &runtime->registrar.records
+             [ERRAND__CONTAINER(due->slots[1].entry, errand__extra, due_entry)->slot]);
 }
 
 bool
