@@ -93,7 +93,8 @@ typedef struct errand__extra {
      * answers; 0 = the body's. */
     uint8_t fixed_code;
     bool no_signal; /* see ERRAND_SPEC_NO_SIGNAL; constant from bind on */
-    bool labelled;  /* it has a name or a trace id, see errand__label; constant from bind on */
+    bool
+        labelled; /* it has a name or a trace id, see errand__label; constant from bind on */
     bool effect_free;
     struct errand_waker *waker; /* async: a counted reference; else one for later */
     struct errand__extra *next_free;
@@ -105,7 +106,8 @@ typedef struct errand__extra {
     uint32_t slot;          /* of a domain, or seeded orders: its record's */
     errand__domain *domain; /* a counted reference, or NULL */
     union {
-        errand__heap_entry due_entry; /* seeded orders: in the due heap, in whose order: */
+        errand__heap_entry
+            due_entry; /* seeded orders: in the due heap, in whose order: */
         struct {
             uint64_t due, tie, key;
         };

@@ -79,7 +79,8 @@ typedef struct errand__audit {
     uint64_t mix, steps;
     uint64_t chosen; /* values since the last step, folded */
     uint64_t ready;  /* hash of what was ready when the pass was taken */
-    uint64_t plain;  /* errand__mix_words of four zeros: a completion with nothing to tell */
+    uint64_t
+        plain; /* errand__mix_words of four zeros: a completion with nothing to tell */
     errand_trace_fn *trace;
     void *trace_arg;
     /* A recorder hears of each step: with its bytes and its label's hash. */
@@ -108,8 +109,9 @@ errand__audit_only_folds(const errand__audit *audit)
 static inline void
 errand__audit_heard(errand__audit *audit)
 {
-    audit->only_folds = audit->seeded && ((uintptr_t)audit->trace | (uintptr_t)audit->record |
-                                          (uintptr_t)audit->replay) == 0;
+    audit->only_folds =
+        audit->seeded && ((uintptr_t)audit->trace | (uintptr_t)audit->record |
+                          (uintptr_t)audit->replay) == 0;
 }
 /* One step: folded into the digest in seeded orders, handed to trace and recorder in all. */
 void errand__audit_step(errand__scheduler *scheduler, errand_step_kind kind,

@@ -68,36 +68,36 @@ struct errand_task {
     void *state;
     void *operation; /* the runtime's resume object of an operation's wait, or NULL */
     errand__link
-        waiting;         /* in scheduler->waiting while a wait is registered: key order */
-    uint8_t phase;       /* errand_task_state; 0 = free */
-    uint8_t wait;        /* errand__task_wait */
-    uint8_t why;         /* errand_why of the next visit */
-    uint8_t end;         /* errand_task_end, once decided */
-    uint8_t reason;      /* errand_reason; sticky, the first wins */
-    bool told;           /* it was resumed with the reason */
-    bool shield_over;    /* the shield's limit passed */
-    bool timed_out;      /* its operation was cancelled by the wait's limit */
-    bool limited;        /* limit may be in the heap of timers */
-    bool token;          /* errand_task_wake came before the park */
-    bool ending;         /* its end was decided */
-    bool finished;       /* ended: only holds keep the record */
-    bool spent;          /* a context: it had its task */
-    bool consumes;       /* a task: its end is that of the context above it (D55) */
-    bool propagates;     /* a root: the first failure below becomes its own (D70) */
-    bool doomed;         /* a root: it ends as failed at its next turn */
-    bool selects;        /* it waits for a select, or did until its visit */
-    bool decided;        /* a select: the winner is chosen */
-    bool counts;         /* a signal: the stop waits for it */
-    bool told_end;       /* a watch: what it watched has ended */
-    uint8_t node;        /* errand__node */
-    uint32_t shields;    /* depth */
+        waiting;      /* in scheduler->waiting while a wait is registered: key order */
+    uint8_t phase;    /* errand_task_state; 0 = free */
+    uint8_t wait;     /* errand__task_wait */
+    uint8_t why;      /* errand_why of the next visit */
+    uint8_t end;      /* errand_task_end, once decided */
+    uint8_t reason;   /* errand_reason; sticky, the first wins */
+    bool told;        /* it was resumed with the reason */
+    bool shield_over; /* the shield's limit passed */
+    bool timed_out;   /* its operation was cancelled by the wait's limit */
+    bool limited;     /* limit may be in the heap of timers */
+    bool token;       /* errand_task_wake came before the park */
+    bool ending;      /* its end was decided */
+    bool finished;    /* ended: only holds keep the record */
+    bool spent;       /* a context: it had its task */
+    bool consumes;    /* a task: its end is that of the context above it (D55) */
+    bool propagates;  /* a root: the first failure below becomes its own (D70) */
+    bool doomed;      /* a root: it ends as failed at its next turn */
+    bool selects;     /* it waits for a select, or did until its visit */
+    bool decided;     /* a select: the winner is chosen */
+    bool counts;      /* a signal: the stop waits for it */
+    bool told_end;    /* a watch: what it watched has ended */
+    uint8_t node;     /* errand__node */
+    uint32_t shields; /* depth */
     uint64_t wait_id, generation; /* the wait's key; an operation's is the record's */
     uint64_t submissions, spawns, draws; /* ordinals of what hangs on its key */
-    errand__timer limit; /* of its wait */
-    uint32_t reruns;     /* how often a past deadline put it into pass rerun_pass */
+    errand__timer limit;                 /* of its wait */
+    uint32_t reruns; /* how often a past deadline put it into pass rerun_pass */
     size_t join_count, join_room;
     errand__join *joins, join_own;
-    errand_task *group; /* the select it waits for; of a select, who waits for it */
+    errand_task *group;  /* the select it waits for; of a select, who waits for it */
     errand__timer guard; /* the limit of its shield, else the end of its grace */
     errand__link all;    /* in scheduler->all: spawn order */
     errand__link work;   /* in scheduler->ending or ->cancelling */

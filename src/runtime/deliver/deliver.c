@@ -79,10 +79,9 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
 static ERRAND_APART void
 fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *completion)
 {
-    completion->trace_id =
-        record->extra != NULL && record->extra->labelled
-            ? errand__record_label(record)->trace_id
-            : 0;
+    completion->trace_id = record->extra != NULL && record->extra->labelled
+                               ? errand__record_label(record)->trace_id
+                               : 0;
     completion->job_code = completion->sys_errno = completion->signal_number = 0;
     completion->system_call = NULL;
     runtime->hand_rest = record->extra != NULL || completion->code != ERRAND_CODE_NONE;
