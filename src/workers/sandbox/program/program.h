@@ -20,8 +20,8 @@ typedef struct errand__worker {
     size_t response_size;
     const errand__wire_setup *setup;
     const unsigned char *setup_bytes;
-    uint32_t layers;       /* achieved */
-    uint32_t user; /* who it is, once it is confined: the filter answers 0 to all */
+    uint32_t layers; /* achieved */
+    uint32_t user;   /* who it is, once it is confined: the filter answers 0 to all */
     uint32_t landlock_abi; /* of the rulesets; 0 = none */
     uint32_t processors;   /* that it may run on */
     int rulesets[2];       /* -1 = none */
