@@ -2,6 +2,10 @@
 -- checksums: the hash of each file that is named.   errand run -q examples/checksums.lua FILE...
 local errand = require "errand"
 
+if #arg == 0 then
+    io.stderr:write("usage: checksums.lua FILE...\n")
+    os.exit(2)
+end
 local tasks = {}
 for i, path in ipairs(arg) do
     tasks[i] = errand.spawn(pcall, errand.hash_file, path)

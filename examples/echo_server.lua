@@ -40,7 +40,12 @@ local function accept_all(listener)
 end
 
 local signals = errand.signal("INT", "TERM")
-local listener <close> = errand.listen(settings.host .. ":" .. settings.port)
+-- What a user did wrong is a line, not a traceback.
+local good, listener = pcall(errand.listen, settings.host .. ":" .. settings.port)
+if not good then
+    io.stderr:write("echo_server: ", listener.message, "\n")
+    os.exit(1)
+end
 print("listening at " .. listener:address())
 io.stdout:flush()
 local stop = errand.spawn(signals.next, signals)

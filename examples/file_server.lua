@@ -23,7 +23,7 @@ if settings.root == "" then
 end
 local patience = tonumber(settings.patience)
 
-local HEAD_MAX, FILE_MAX = 16384, 1 << 30
+local HEAD_MAX, INDEX_MAX, PIECE = 16384, 1 << 26, 1 << 18
 local reasons = {
     [200] = "OK", [301] = "Moved Permanently", [400] = "Bad Request", [404] = "Not Found",
     [405] = "Method Not Allowed", [413] = "Content Too Large", [505] = "Version Not Supported",
@@ -83,13 +83,15 @@ end
 
 -- ---- what is answered ----------------------------------------------------------------------
 
+-- body: a string, or an open file with fields.size bytes.
 local function answer(client, head, status, body, fields)
     fields = fields or {}
+    local size = fields.size or #body
     local lines = {
         ("HTTP/1.1 %d %s"):format(status, reasons[status]),
         "Server: errand",
         "Date: " .. os.date("!%a, %d %b %Y %H:%M:%S GMT"),
-        "Content-Length: " .. #body,
+        "Content-Length: " .. size,
         "Content-Type: " .. (fields.type or "text/plain; charset=utf-8"),
     }
     if fields.location then lines[#lines + 1] = "Location: " .. fields.location end
@@ -98,8 +100,11 @@ local function answer(client, head, status, body, fields)
     local text = table.concat(lines, "\r\n") .. "\r\n\r\n"
     if head.method == "HEAD" then client:send(text) return end
     client:send(text)
-    for at = 1, #body, 1 << 20 do -- so that patience counts for each piece
-        client:send(body:sub(at, at + (1 << 20) - 1))
+    for at = 0, size - 1, PIECE do -- so that patience counts for each piece
+        local count = math.min(PIECE, size - at)
+        local piece = fields.size and body:read(count, at) or body:sub(at + 1, at + count)
+        if #piece < count then error("the file became shorter", 0) end
+        client:send(piece)
     end
 end
 
@@ -130,13 +135,14 @@ local function serve_path(client, head, parts, is_folder)
         for i, part in ipairs(parts) do parts[i] = encoded(part) end
         return answer(client, head, 301, "", { location = "/" .. table.concat(parts, "/") .. "/" })
     elseif found.kind == "directory" then
-        local good, index = pcall(errand.read_file, path .. "/index.html", FILE_MAX)
+        local good, index = pcall(errand.read_file, path .. "/index.html", INDEX_MAX)
         return answer(client, head, 200, good and index or listing(path), { type = types.html })
     elseif is_folder then
         error({ code = "not_found" }, 0)
     end
     local kind = types[(path:match("%.(%w+)$") or ""):lower()] or "application/octet-stream"
-    answer(client, head, 200, errand.read_file(path, FILE_MAX), { type = kind })
+    local file <close> = errand.open(path)
+    answer(client, head, 200, file, { type = kind, size = file:stat().size })
 end
 
 local statuses = { not_found = 404, permission = 404, not_directory = 404, is_directory = 404,
@@ -182,8 +188,17 @@ local function serve(stream)
     client:shutdown("send")
 end
 
+-- What a user did wrong is a line, not a traceback.
+local function need(good, ...)
+    if good then return ... end
+    io.stderr:write("file_server: ", (...).message, "\n")
+    os.exit(1)
+end
+
+local root = need(pcall(errand.stat, settings.root))
+need(root.kind == "directory", { message = settings.root .. " is no folder" })
 local signals = errand.signal("INT", "TERM")
-local listener <close> = errand.listen(settings.host .. ":" .. settings.port)
+local listener <close> = need(pcall(errand.listen, settings.host .. ":" .. settings.port))
 print("serving " .. settings.root .. " at http://" .. listener:address() .. "/")
 io.stdout:flush()
 local function accept_all()

@@ -37,7 +37,12 @@ local function report(accepted)
 end
 
 local signals = errand.signal("INT", "TERM")
-local listener <close> = errand.listen(settings.listen)
+-- What a user did wrong is a line, not a traceback.
+local good, listener = pcall(errand.listen, settings.listen)
+if not good then
+    io.stderr:write("port_forward: ", listener.message, "\n")
+    os.exit(1)
+end
 print("listening at " .. listener:address() .. ", to " .. settings.to)
 io.stdout:flush()
 local function accept_all()

@@ -74,8 +74,9 @@ ERRAND_API uint64_t errand_runtime_now(const errand_runtime *runtime);
 ERRAND_API uint64_t errand_runtime_id(const errand_runtime *runtime);
 
 /* errand_attach: give the runtime a place in an executor.  owed_max bounds accepted -
- * drained (0 = 4096, at most 2^24 - 1).  The lease belongs to the runtime and keeps the
- * executor alive.
+ * drained, operations that wait on a reactor too; beyond it a submit is refused (0 =
+ * 16384; at most 2^24 - 1, and not more than the runtime's operations_max helps).  The
+ * lease belongs to the runtime and keeps the executor alive.
  * Thread: [owner].   Errors: ETHREAD · EDUPLICATE · ECLOSED · ENOMEM · EINVAL · EBUSY (a
  *   reactor without threads, and the wake descriptor was asked for) · ESYSTEM (it has no
  *   descriptors). */
@@ -291,7 +292,7 @@ ERRAND_API void errand_submission_abandon(errand_submission *take_submission);
 /* errand_submit: the point of admission.  Never blocks; allocates for a lease's first
  * submission of a lane and priority at most.
  * Thread: [owner].   Consumes: *take_submission on success; refused, it stays valid.
- * Errors: EFULL (the lease's bound on what is owed, held_max for quarantined work) ·
+ * Errors: EFULL (owed_max of errand_attach, held_max for quarantined work) ·
  *   ENOTHREAD · EFULL, ETAINTED, EBREAKER (pools: errand/faults.h; seeded: EEXTERNAL, as
  *   ENOTHREAD) · ENOMEM (the first of its lane) · ESPENT · EFOREIGN (lease) · ECANCELLED
  *   · EUNSUPPORTED (an async job) · EINVAL (no such lane) · EREPRODUCE · ETHREAD. */

@@ -114,11 +114,9 @@ fill_stat(lua_State *L, errand_spec *spec, void *arg)
     errand__lua_work_filled(L, errand_spec_stat_file(spec, path, follow), "stat");
 }
 
-static int
-push_stat(lua_State *L, errand_completion *completion, void *arg)
+int
+errand__lua_push_stat(lua_State *L, const errand_file_stat *file)
 {
-    (void)arg;
-    errand_file_stat *file = read_payload(L, completion, &errand_file_stat_type, "stat");
     lua_createtable(L, 0, 4);
     lua_pushstring(L, errand_file_kind_name(file->kind));
     lua_setfield(L, -2, "kind");
@@ -129,6 +127,14 @@ push_stat(lua_State *L, errand_completion *completion, void *arg)
     lua_pushnumber(L, (lua_Number)file->mtime_ns / 1e9);
     lua_setfield(L, -2, "mtime");
     return 1;
+}
+
+static int
+push_stat(lua_State *L, errand_completion *completion, void *arg)
+{
+    (void)arg;
+    return errand__lua_push_stat(
+        L, read_payload(L, completion, &errand_file_stat_type, "stat"));
 }
 
 static void

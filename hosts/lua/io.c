@@ -126,7 +126,7 @@ errand__lua_io_call(lua_State *L)
     if (results >= 0)
         return results;
     verb->fill(L, &spec);
-    return errand__lua_io_await(L, task, lease, &spec, 0, verb->name, call_over,
+    return errand__lua_io_await(L, task, lease, &spec, 1, verb->name, call_over,
                                 (lua_KContext)verb);
 }
 
@@ -189,6 +189,8 @@ errand__lua_io_open(lua_State *L)
 {
     lua_pushcfunction(L, verb_close);
     lua_setfield(L, -2, "close");
+    errand__lua_file_open(L);
+    errand__lua_paths_open(L);
     errand__lua_stream_open(L);
     errand__lua_listener_open(L);
     errand__lua_reach_open(L);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ERRAND_LUA_IO_H
 #define ERRAND_LUA_IO_H
-/* io: what the files about sockets, requests to web servers, streamed processes and signals
- * share.  All that waits there goes to the run's reactor, which is made at its first use. */
+/* io: what the files about open files, sockets, requests to web servers, streamed processes and
+ * signals share.  All that waits there goes to the run's reactor, which is made at its first use. */
 #include "lua_host.h"
+#include "errand/files.h"
 #include "errand/http.h"
 #include "errand/io.h"
 #include "errand/process.h"
@@ -14,6 +15,7 @@
 #define ERRAND__LUA_DATAGRAM "errand.datagram"
 #define ERRAND__LUA_SOURCE   "errand.source"
 #define ERRAND__LUA_PROCESS  "errand.process"
+#define ERRAND__LUA_FILE     "errand.file"
 
 /* ---- io.c: how such a verb waits --------------------------------------------------------- */
 /* A verb or method: a closure of errand__lua_io_call over a light userdata, its record.
@@ -94,11 +96,20 @@ void errand__lua_listener_open(lua_State *L);
 void errand__lua_stream_push(lua_State *L, errand_stream *stream);
 void errand__lua_listener_push(lua_State *L, errand_listener *listener);
 void errand__lua_datagram_push(lua_State *L, errand_datagram *datagram);
+/* Raises where this state listens at that address and the run is seeded. */
+void errand__lua_listener_refuse(lua_State *L, const errand__lua_run *run,
+                                 const errand_endpoint *to, const char *operation);
 /* The option table's fields that are a stream's settings; and their names, for other tables. */
 extern const char *const errand__lua_stream_options[];
 void errand__lua_stream_check(lua_State *L, int index, const char *operation);
 void errand__lua_stream_settings(lua_State *L, int index, int object,
                                  const char *operation);
+
+/* ---- io_file.c, io_paths.c ---------------------------------------------------------------------------- */
+void errand__lua_file_open(lua_State *L);
+void errand__lua_paths_open(lua_State *L);
+/* The file at index, if it is one that is open; else NULL. */
+errand_file *errand__lua_file_check(lua_State *L, int index);
 
 /* ---- io_source.c ---------------------------------------------------------------------------------------- */
 /* Pushes a source's userdata without a source, which goes into *out; name is of messages. */

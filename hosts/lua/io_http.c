@@ -5,39 +5,17 @@
  * here all are followed, each as a request of its own, so that a name is looked up like every
  * other, by the quarantined operation.  What must not leave with them is taken out on the way:
  * credentials when the origin changes, everything when https would become http.
- * The call's stack, up to HEADERS, holds all that its steps need; the url at URL is where the next
- * one goes. */
-#include "io.h"
+ * A body that comes in pieces is io_upload.c's. */
+#include "io_request.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum {
-    URL = 1,
-    BODY = 2,
-    OPTIONS = 3,
-    KEPT = 4,
-    AUTHORITIES = 5,
-    TEXTS = 6,
-    HEADERS = 7
-};
 enum { REDIRECTS = 10 };
 
-typedef struct request {
-    const char *name; /* of the verb */
-    uint32_t flags;
-    uint64_t until, connect_ns; /* until: on the run's clock; 0 = the library's limit */
-    uint64_t body_max, redirects, redirects_max;
-    char host[256];
-    uint16_t port;
-    bool secure;
-} request;
-
-static int go(lua_State *L, errand__lua_task *task);
-
 static uint64_t
-limit_of(const request *self, const errand__lua_run *run)
+limit_of(const errand__lua_request *self, const errand__lua_run *run)
 {
     uint64_t now = errand_runtime_now(run->runtime);
     if (self->until == 0)
@@ -53,8 +31,8 @@ compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Pushes TEXTS, "Name: value" each, and HEADERS, the sorted array of pointers, of the table on top,
- * which goes: the order of a Lua table is not the same in two processes. */
+/* Pushes the texts, "Name: value" each, and the sorted array of pointers to them, of the table on
+ * top, which goes: the order of a Lua table is not the same in two processes. */
 static void
 push_headers(lua_State *L, const char *operation)
 {
@@ -98,7 +76,7 @@ drop_credentials(lua_State *L)
 {
     static const char *const names[] = {
         "authorization:", "cookie:", "proxy-authorization:"};
-    const char **all = lua_touserdata(L, HEADERS), **kept = all;
+    const char **all = lua_touserdata(L, REQUEST_HEADERS), **kept = all;
     for (; *all != NULL; all++) {
         bool secret = false;
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -143,7 +121,8 @@ push_fields(lua_State *L, const errand_http_response *response)
 }
 
 static int
-push_response(lua_State *L, const request *self, const errand_http_response *response)
+push_response(lua_State *L, const errand__lua_request *self,
+              const errand_http_response *response)
 {
     lua_createtable(L, 0, 6);
     lua_pushinteger(L, response->status);
@@ -169,7 +148,7 @@ push_response(lua_State *L, const request *self, const errand_http_response *res
 /* ---- redirects ------------------------------------------------------------------------------------- */
 
 static int
-follow(lua_State *L, request *self, const errand_http_response *response)
+follow(lua_State *L, errand__lua_request *self, const errand_http_response *response)
 {
     char host[sizeof self->host];
     uint16_t port;
@@ -188,19 +167,24 @@ follow(lua_State *L, request *self, const errand_http_response *response)
         drop_credentials(L);
     if (response->status != 307 && response->status != 308)
         self->flags &= ~(uint32_t)ERRAND_HTTP_POST;
+    if (self->pieces && (self->flags & ERRAND_HTTP_POST) != 0)
+        errand__lua_error_raise(
+            L, "redirects", self->name,
+            "it was sent to '%.200s', and a body in pieces is sent once: send it there",
+            to);
     lua_pushstring(L, to);
-    lua_replace(L, URL);
-    return go(L, errand__lua_io_task(L, self->name));
+    lua_replace(L, REQUEST_URL);
+    return errand__lua_request_go(L, errand__lua_io_task(L, self->name));
 }
 
 /* ---- the steps --------------------------------------------------------------------------------------- */
 
-static int
-answered(lua_State *L, int status, lua_KContext context)
+int
+errand__lua_request_answered(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     (void)context;
-    request *self = lua_touserdata(L, KEPT);
+    errand__lua_request *self = lua_touserdata(L, REQUEST_KEPT);
     errand_completion *completion = errand__lua_io_completion(L, self->name);
     const errand_http_response *response =
         errand__lua_io_payload(L, completion, &errand_http_response_type, self->name);
@@ -209,27 +193,63 @@ answered(lua_State *L, int status, lua_KContext context)
     return push_response(L, self, response);
 }
 
+errand_http_config
+errand__lua_request_config(lua_State *L, const errand__lua_run *run,
+                           const errand_addresses *addresses)
+{
+    const errand__lua_request *self = lua_touserdata(L, REQUEST_KEPT);
+    return (errand_http_config){
+        .struct_size = sizeof(errand_http_config),
+        .flags = self->flags,
+        .url = lua_tostring(L, REQUEST_URL),
+        .headers = lua_touserdata(L, REQUEST_HEADERS),
+        .addresses = addresses,
+        .limit_ns = limit_of(self, run),
+        .connect_limit_ns = self->connect_ns,
+        .body_max = (size_t)self->body_max,
+        .ca_file = lua_tostring(L, REQUEST_AUTHORITIES),
+    };
+}
+
+static bool
+endpoint_of(const errand__lua_request *self, errand_endpoint *out_endpoint)
+{
+    char text[sizeof self->host + 8];
+    snprintf(text, sizeof text, strchr(self->host, ':') != NULL ? "[%s]:%u" : "%s:%u",
+             self->host, self->port);
+    return errand_endpoint_parse(text, out_endpoint) == ERRAND_OK;
+}
+
+/* A server of this run, in a seeded order. */
+static void
+refuse_own(lua_State *L, const errand__lua_request *self, const errand__lua_run *run,
+           const errand_addresses *addresses)
+{
+    errand_endpoint to;
+    if (addresses == NULL && endpoint_of(self, &to))
+        errand__lua_listener_refuse(L, run, &to, self->name);
+    for (size_t i = 0; addresses != NULL && i < addresses->count; i++) {
+        to = errand_endpoint_of(&addresses->addresses[i]);
+        to.port = self->port;
+        errand__lua_listener_refuse(L, run, &to, self->name);
+    }
+}
+
 static int
 ask(lua_State *L, errand__lua_task *task, const errand_addresses *addresses)
 {
-    request *self = lua_touserdata(L, KEPT);
+    errand__lua_request *self = lua_touserdata(L, REQUEST_KEPT);
     errand_lease *lease = errand__lua_io_lease(L, task->run, self->name);
     errand_spec spec = ERRAND_SPEC_INIT;
-    errand_http_config config = {
-        .struct_size = sizeof config,
-        .flags = self->flags,
-        .url = lua_tostring(L, URL),
-        .headers = lua_touserdata(L, HEADERS),
-        .addresses = addresses,
-        .limit_ns = limit_of(self, task->run),
-        .connect_limit_ns = self->connect_ns,
-        .body_max = (size_t)self->body_max,
-        .ca_file = lua_tostring(L, AUTHORITIES),
-    };
+    refuse_own(L, self, task->run, addresses);
+    if (self->pieces && (self->flags & ERRAND_HTTP_POST) != 0)
+        return errand__lua_upload_begin(L, task, addresses);
+    errand_http_config config = errand__lua_request_config(L, task->run, addresses);
     if ((self->flags & ERRAND_HTTP_POST) != 0)
-        config.body = lua_tolstring(L, BODY, &config.body_size);
+        config.body = lua_tolstring(L, REQUEST_BODY, &config.body_size);
     errand__lua_io_filled(L, errand_spec_http(&spec, &config), self->name);
-    return errand__lua_io_await(L, task, lease, &spec, URL, self->name, answered, 0);
+    return errand__lua_io_await(L, task, lease, &spec, REQUEST_URL, self->name,
+                                errand__lua_request_answered, 0);
 }
 
 static int
@@ -237,7 +257,7 @@ resolved(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     (void)context;
-    request *self = lua_touserdata(L, KEPT);
+    errand__lua_request *self = lua_touserdata(L, REQUEST_KEPT);
     errand_completion *completion = errand__lua_io_completion(L, self->name);
     const errand_addresses *found =
         errand__lua_io_payload(L, completion, &errand_addresses_type, self->name);
@@ -247,22 +267,13 @@ resolved(lua_State *L, int status, lua_KContext context)
     return ask(L, errand__lua_io_task(L, self->name), found);
 }
 
-static bool
-is_number(const request *self)
+int
+errand__lua_request_go(lua_State *L, errand__lua_task *task)
 {
-    char text[sizeof self->host + 8];
-    errand_endpoint endpoint;
-    snprintf(text, sizeof text, strchr(self->host, ':') != NULL ? "[%s]:1" : "%s:1",
-             self->host);
-    return errand_endpoint_parse(text, &endpoint) == ERRAND_OK;
-}
-
-static int
-go(lua_State *L, errand__lua_task *task)
-{
-    request *self = lua_touserdata(L, KEPT);
-    const char *url = lua_tostring(L, URL);
+    errand__lua_request *self = lua_touserdata(L, REQUEST_KEPT);
+    const char *url = lua_tostring(L, REQUEST_URL);
     errand_spec spec = ERRAND_SPEC_INIT;
+    errand_endpoint literal;
     errand_status status =
         errand_http_origin(url, self->host, sizeof self->host, &self->port);
     if (status == ERRAND_EUNSUPPORTED)
@@ -276,77 +287,113 @@ go(lua_State *L, errand__lua_task *task)
                                 url);
     errand__lua_io_filled(L, status, self->name);
     self->secure = strncasecmp(url, "https:", 6) == 0;
-    if (is_number(self))
+    if (endpoint_of(self, &literal))
         return ask(L, task, NULL);
     errand__lua_io_filled(
         L, errand_spec_resolve(&spec, self->host, NULL, limit_of(self, task->run)),
         self->name);
-    return errand__lua_io_await(L, task, task->run->lease, &spec, URL, self->name,
+    return errand__lua_io_await(L, task, task->run->lease, &spec, REQUEST_URL, self->name,
                                 resolved, 0);
 }
 
 /* ---- the verbs ------------------------------------------------------------------------------------------ */
 
 static void
-read_options(lua_State *L, request *self, const errand__lua_run *run)
+read_options(lua_State *L, errand__lua_request *self, const errand__lua_run *run)
 {
     const char *name = self->name;
-    uint64_t ns = errand__lua_io_seconds(L, OPTIONS, "timeout", name);
+    uint64_t ns = errand__lua_io_seconds(L, REQUEST_OPTIONS, "timeout", name);
+    self->limit_ns = ns;
     if (ns != 0)
         self->until = errand_runtime_now(run->runtime) + ns;
-    self->connect_ns = errand__lua_io_seconds(L, OPTIONS, "connect_timeout", name);
-    self->body_max = errand__lua_io_number(L, OPTIONS, "max", name, INT64_MAX);
-    if (lua_getfield(L, OPTIONS, "redirects") != LUA_TNIL)
-        self->redirects_max = errand__lua_io_number(L, OPTIONS, "redirects", name, 100);
+    self->sized = lua_getfield(L, REQUEST_OPTIONS, "size") != LUA_TNIL;
     lua_pop(L, 1);
-    if (errand__lua_io_flag(L, OPTIONS, "stream"))
+    self->size = errand__lua_io_number(L, REQUEST_OPTIONS, "size", name, INT64_MAX);
+    self->connect_ns =
+        errand__lua_io_seconds(L, REQUEST_OPTIONS, "connect_timeout", name);
+    self->body_max = errand__lua_io_number(L, REQUEST_OPTIONS, "max", name, INT64_MAX);
+    if (lua_getfield(L, REQUEST_OPTIONS, "redirects") != LUA_TNIL)
+        self->redirects_max =
+            errand__lua_io_number(L, REQUEST_OPTIONS, "redirects", name, 100);
+    lua_pop(L, 1);
+    if (errand__lua_io_flag(L, REQUEST_OPTIONS, "stream"))
         self->flags |= ERRAND_HTTP_STREAM;
-    if (errand__lua_io_flag(L, OPTIONS, "unchecked"))
+    if (errand__lua_io_flag(L, REQUEST_OPTIONS, "unchecked"))
         self->flags |= ERRAND_HTTP_UNCHECKED;
-    if (errand__lua_io_text(L, OPTIONS, "ca_file", name) == NULL)
-        lua_settop(L, KEPT);
+    if (errand__lua_io_text(L, REQUEST_OPTIONS, "ca_file", name) == NULL)
+        lua_settop(L, REQUEST_KEPT);
 }
 
-/* URL, BODY and OPTIONS are there. */
+/* The first three values are there. */
 static int
 begin(lua_State *L, const char *name, uint32_t flags)
 {
     static const char *const options[] = {"headers",   "timeout",   "connect_timeout",
                                           "redirects", "max",       "stream",
-                                          "ca_file",   "unchecked", NULL};
+                                          "ca_file",   "unchecked", "url",
+                                          "body",      "size",      NULL};
     errand__lua_task *task = errand__lua_io_task(L, name);
-    errand__lua_work_name(L, URL, name, "url", "write 'http://host/path'");
-    request *self = lua_newuserdatauv(L, sizeof *self, 0);
+    errand__lua_work_name(L, REQUEST_URL, name, "url", "write 'http://host/path'");
+    errand__lua_request *self = lua_newuserdatauv(L, sizeof *self, 0);
     memset(self, 0, sizeof *self);
     self->name = name;
     self->flags = flags;
     self->redirects_max = REDIRECTS;
-    bool given = errand__lua_io_options(L, OPTIONS, name, options);
+    bool given = errand__lua_io_options(L, REQUEST_OPTIONS, name, options);
     if (given)
         read_options(L, self, task->run);
-    lua_settop(L, AUTHORITIES);
+    lua_settop(L, REQUEST_AUTHORITIES);
     if (given)
-        lua_getfield(L, OPTIONS, "headers");
+        lua_getfield(L, REQUEST_OPTIONS, "headers");
     else
         lua_pushnil(L);
     push_headers(L, name);
-    return go(L, task);
+    if ((flags & ERRAND_HTTP_POST) == 0)
+        return errand__lua_request_go(L, task);
+    errand__lua_upload_check(L, self);
+    return self->pieces ? errand__lua_upload_measure(L, task)
+                        : errand__lua_request_go(L, task);
+}
+
+/* A table of everything, or url, body and a table of options: each goes to its place. */
+static void
+sort_arguments(lua_State *L, const char *name, bool posts)
+{
+    if (lua_istable(L, 1)) {
+        lua_settop(L, 1);
+        lua_getfield(L, 1, "url");
+        lua_getfield(L, 1, "body");
+        lua_rotate(L, 1, 2);
+    } else {
+        lua_settop(L, posts ? 3 : 2);
+        if (!posts) {
+            lua_pushnil(L);
+            lua_insert(L, REQUEST_BODY);
+        }
+        for (int i = 0; i < 2 && lua_istable(L, REQUEST_OPTIONS); i++) {
+            if (lua_getfield(L, REQUEST_OPTIONS, i == 0 ? "url" : "body") != LUA_TNIL)
+                luaL_error(L, "%s: url and body stand before the table, or in it", name);
+            lua_pop(L, 1);
+        }
+    }
+    if (posts && lua_isnil(L, REQUEST_BODY))
+        luaL_error(L, "%s: the body is missing: give a string, a function or a file",
+                   name);
+    if (!posts && !lua_isnil(L, REQUEST_BODY))
+        luaL_error(L, "%s: a get has no body", name);
 }
 
 static int
 verb_get(lua_State *L)
 {
-    lua_settop(L, 2);
-    lua_pushnil(L);
-    lua_insert(L, BODY);
+    sort_arguments(L, "http.get", false);
     return begin(L, "http.get", 0);
 }
 
 static int
 verb_post(lua_State *L)
 {
-    lua_settop(L, 3);
-    luaL_checkstring(L, BODY);
+    sort_arguments(L, "http.post", true);
     return begin(L, "http.post", ERRAND_HTTP_POST);
 }
 
@@ -355,6 +402,7 @@ errand__lua_http_open(lua_State *L)
 {
     static const luaL_Reg verbs[] = {
         {"get", verb_get}, {"post", verb_post}, {NULL, NULL}};
+    errand__lua_upload_open(L);
     luaL_newlib(L, verbs);
     lua_setfield(L, -2, "http");
 }

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* io_listener: what scripts do with listeners and datagrams, and errand.accept, send, recv.
  *
- * Design notes.  errand.send(thing, ...) and errand.recv(thing, ...) are the methods of the thing. */
+ * Design notes.  errand.send(thing, ...) and errand.recv(thing, ...) are the methods of the thing.
+ * In seeded orders a run waits for each operation that is due, so it cannot be its own peer.  The
+ * state keeps a list of its listeners, which keeps none of them alive, and a connection to one of
+ * them is refused there: most seeds would wait for ever. */
 #include "io.h"
+#include <string.h>
+
+static const char listeners_key;
 
 /* ---- listeners --------------------------------------------------------------------------- */
 
@@ -13,6 +19,52 @@ errand__lua_listener_push(lua_State *L, errand_listener *listener)
     *own = NULL;
     luaL_setmetatable(L, ERRAND__LUA_LISTENER);
     *own = errand_listener_hold(listener);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &listeners_key);
+    lua_pushvalue(L, -2);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+/* Does who listens there hear what is sent to that address? */
+static bool
+is_heard(const errand_endpoint *there, const errand_endpoint *to)
+{
+    static const unsigned char any[sizeof to->bytes];
+    if (to->family == ERRAND_ENDPOINT_UNIX)
+        return there->family == to->family && there->path_size == to->path_size &&
+               memcmp(there->path, to->path, to->path_size) == 0;
+    return there->port == to->port && there->family != ERRAND_ENDPOINT_UNIX &&
+           (memcmp(there->bytes, any, sizeof any) == 0 ||
+            (there->family == to->family &&
+             memcmp(there->bytes, to->bytes, sizeof any) == 0));
+}
+
+void
+errand__lua_listener_refuse(lua_State *L, const errand__lua_run *run,
+                            const errand_endpoint *to, const char *operation)
+{
+    int top = lua_gettop(L);
+    bool found = false;
+    if (run->options.order == ERRAND_ORDER_ARRIVAL)
+        return;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &listeners_key);
+    for (lua_pushnil(L); lua_next(L, top + 1) != 0; lua_pop(L, 1)) {
+        errand_listener *const *own = luaL_testudata(L, -2, ERRAND__LUA_LISTENER);
+        if (own == NULL || *own == NULL)
+            continue;
+        errand_endpoint there = errand_listener_local(*own);
+        found = found || is_heard(&there, to);
+    }
+    lua_settop(L, top);
+    if (!found)
+        return;
+    errand__lua_io_push_endpoint(L, to);
+    errand__lua_error_raise(
+        L, "misuse", operation,
+        "this run listens at %s itself, and in a seeded order both sides would wait for "
+        "each other: talk to another process, or use the order arrival",
+        lua_tostring(L, -1));
 }
 
 static errand_listener *
@@ -163,6 +215,12 @@ errand__lua_listener_open(lua_State *L)
         {"recv", fill_recv, push_recv, NULL},
         {NULL, NULL, NULL, NULL}};
     static const char *const words[] = {"accept", "send", "recv"};
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &listeners_key);
     errand__lua_io_class(L, ERRAND__LUA_LISTENER, listener_close);
     lua_pushcfunction(L, listener_address);
     lua_setfield(L, -2, "address");

@@ -57,9 +57,10 @@ attempt(lua_State *L, errand__lua_task *task)
         uint64_t now = errand_runtime_now(task->run->runtime);
         self->limit_ns = self->until > now ? self->until - now : 1;
     }
-    errand__lua_io_filled(L,
-                          self->goal->spec(self, &self->addresses[self->next++], &spec),
-                          self->goal->name);
+    const errand_endpoint *to = &self->addresses[self->next++];
+    if (self->goal->tries_all)
+        errand__lua_listener_refuse(L, task->run, to, self->goal->name);
+    errand__lua_io_filled(L, self->goal->spec(self, to, &spec), self->goal->name);
     return errand__lua_io_await(L, task, lease, &spec, ADDRESS, self->goal->name,
                                 attempted, 0);
 }

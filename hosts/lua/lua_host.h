@@ -234,6 +234,7 @@ const char *errand__lua_work_name(lua_State *L, int index, const char *operation
 
 /* ---- files.c, command.c: the verbs among them; the jobs up to one without a name -------------------------- */
 extern const errand_lua_job errand__lua_files_jobs[];
+int errand__lua_push_stat(lua_State *L, const errand_file_stat *file);
 void errand__lua_command_open(lua_State *L); /* adds it to the table on top */
 
 /* ---- tree.c: contexts, select, the stop ----------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  * call, because a wait is registered by then and nothing may raise.  Details say the same for
  * the same seed: sizes, hashes and statuses, no times and no numbers of processes. */
 #include "lua_host.h"
+#include "errand/files.h"
 #include <string.h>
 
 /* ---- completions ------------------------------------------------------------------------------ */
@@ -50,6 +51,9 @@ write_detail(const errand_payload *payload, char *out, size_t size)
         write_count(out, size, "byte", ((const errand_file_bytes *)data)->size);
     } else if (type == &errand_file_written_type) {
         write_count(out, size, "byte", ((const errand_file_written *)data)->written);
+    } else if (type == &errand_file_place_type) {
+        snprintf(out, size, "at %llu",
+                 (unsigned long long)((const errand_file_place *)data)->offset);
     } else if (type == &errand_dir_list_type) {
         size_t count = ((const errand_dir_list *)data)->count;
         snprintf(out, size, "%zu %s", count, count == 1 ? "entry" : "entries");

@@ -51,7 +51,8 @@ ERRAND_BEGIN
     X(EKIND, 6,                                                                          \
       "the prepared operation and the identity differ in kind; issue one of its kind")   \
     X(EFULL, 7,                                                                          \
-      "the bound on owed operations is reached; drain first, then submit again")         \
+      "a bound is reached (owed_max, operations_max, held_max); drain first or "         \
+      "raise it")                                                                        \
     X(ECLOSED, 8, "the runtime, lease or inbox is closed; nothing new is admitted")      \
     X(EDUPLICATE, 9,                                                                     \
       "this runtime is attached to this executor already; use that lease")               \

@@ -18,7 +18,9 @@
  * Ownership: files are counted; a completion's payload is one reference, each operation
  *   has one until its state is dropped; the last one closes the descriptor.  An object is
  *   used by one thread at a time, its runtime's.
- * At once: any number of operations per file; where they overlap the system decides.
+ * At once: any number of operations per file; where they overlap the system decides.  Those
+ *   at its position are for one at a time, or for a domain of the file's own (spec.domain):
+ *   then they run as submitted, each where the one before it left off.
  * Failures: NOT_FOUND, PERMISSION, EXISTS, IS_DIRECTORY, NOT_DIRECTORY, NO_SPACE, LIMIT,
  *   TOO_LARGE, MEMORY, STOPPED, UNSUPPORTED, IO, and CLOSED (it was closed before).
  * All functions are [any] unless they say otherwise.
@@ -47,17 +49,26 @@ errand_spec_open(errand_spec *out_spec, const char *path, uint32_t flags, uint32
 /* errand_file_adopt: a descriptor of the host's becomes a file.
  * errand_file_hold, errand_file_abandon: one reference more, or less.  NULL-safe.
  * errand_file_fd: the descriptor, which stays the file's; -1 once it is closed.
+ * errand_file_is_seekable: has it a position?  Pipes, sockets and terminals have none.
  * Errors: ENOMEM · EINVAL.  Then *take_fd is untouched. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_file_adopt(int *take_fd, errand_file **out_file);
 ERRAND_API errand_file *errand_file_hold(errand_file *file);
 ERRAND_API void errand_file_abandon(errand_file **take_file);
 ERRAND_API int errand_file_fd(const errand_file *file);
+ERRAND_API bool errand_file_is_seekable(const errand_file *file);
 
-enum { ERRAND_AT_POSITION = -1 }; /* offset: where the file stands (pipes, terminals) */
-/* errand_spec_read_at: at most size bytes from offset on; fewer at the end of the file
- *   (0: it is there), or where the system gives fewer.  Gives: errand_file_bytes_type.
+/* offset: where the file stands.  The object keeps that itself, from where the descriptor
+ * stood when it became a file: what succeeds moves it, and what fails or is cancelled does
+ * not.  A write of APPEND does not either.  Without a position: what comes next. */
+enum { ERRAND_AT_POSITION = -1 };
+/* errand_spec_read_at: size bytes from offset on; fewer at the end of the file (0: it is
+ *   there), or, without a position, what is there.   Gives: errand_file_bytes_type.
+ * errand_spec_read_rest: all from offset on to the end, as errand_file_bytes; more than max
+ *   bytes fail as TOO_LARGE (0 = 64 MiB).
  * errand_spec_write_at: all of the bytes, which are copied.  Gives: errand_file_written_type.
+ * errand_spec_seek: moves the position to offset bytes behind from; gives it as
+ *   errand_file_place_type.  UNSUPPORTED: it has none.
  * errand_spec_sync: what was written before is on the disk; data_only: not its times.
  * errand_spec_file_stat: of an open file.   Gives: errand_file_stat_type.
  * errand_spec_file_close: closes it and says if that failed.  EBUSY: operations on it are
@@ -65,9 +76,23 @@ enum { ERRAND_AT_POSITION = -1 }; /* offset: where the file stands (pipes, termi
  * Thread: [owner].   Errors: ENOMEM · EINVAL (more than 2^30 bytes) · EBUSY. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_read_at(
     errand_spec *out_spec, errand_file *file, size_t size, int64_t offset);
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_read_rest(
+    errand_spec *out_spec, errand_file *file, size_t max, int64_t offset);
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_write_at(
     errand_spec *out_spec, errand_file *file, const void *bytes, size_t size,
     int64_t offset);
+typedef enum errand_from {
+    ERRAND_FROM_BEGIN = 0,
+    ERRAND_FROM_POSITION = 1,
+    ERRAND_FROM_END = 2
+} errand_from;
+typedef struct errand_file_place {
+    uint64_t offset;
+} errand_file_place;
+ERRAND_API extern const errand_payload_type errand_file_place_type;
+ERRAND_API uint64_t errand_file_place_digest(const void *data, size_t size);
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_seek(
+    errand_spec *out_spec, errand_file *file, int64_t offset, errand_from from);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_sync(errand_spec *out_spec, errand_file *file, bool data_only);
 ERRAND_API ERRAND_MUST_USE errand_status

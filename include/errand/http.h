@@ -33,7 +33,7 @@ typedef struct errand_http_config {
     uint32_t flags;
     const char *url;  /* "http://..." or "https://..." */
     const void *body; /* of a POST */
-    size_t body_size;
+    size_t body_size; /* of an upload: what it will have, or ERRAND_HTTP_SIZE_UNKNOWN */
     const char *const *headers; /* "Name: value", "Name:", ends in NULL; or NULL */
     /* Of the url's host, in the order in which they are tried; NULL where it is a number. */
     const errand_addresses *addresses;
@@ -74,6 +74,51 @@ ERRAND_API ERRAND_MUST_USE errand_status
 errand_http_origin(const char *url, char *out_host, size_t host_size, uint16_t *out_port);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_http(errand_spec *out_spec, const errand_http_config *config);
+
+/* ---- a body that is sent in pieces ----------------------------------------------------- */
+/*     status = errand_spec_http_upload(&spec, &config);       connects, sends the head
+ *     errand_http_upload *upload = errand_completion_take(completion).data;
+ *     status = errand_spec_http_send(&spec, upload, bytes, size);    for each piece
+ *     status = errand_spec_http_finish(&spec, upload);        the answer
+ *     errand_http_upload_abandon(&upload);
+ *
+ * Each of the three is an operation for the same reactor.  In between nothing is sent and
+ *   nothing is kept: a send completes when the system has its bytes, so the next piece can
+ *   be made then, and a server that stops reading holds the send up.
+ * A body of known size has a Content-Length, another one comes chunked.  "Expect" is sent
+ *   only if the headers have it: then the upload completes when the server wants the body.
+ * limit_ns is of each of the three (of finish with STREAM: to the head).
+ * A server may answer before it has all: then a send takes less than it was given, or
+ *   nothing, and finish gives the answer.  Redirects are not followed: location says where to.
+ * One at a time: the next one is EBUSY until the one before has ended.  A failure, or a cancel
+ *   of what had begun, spoils the upload: what follows is CLOSED.
+ * Ownership: counted; the payload is one reference, each operation has one until its state is
+ *   dropped.  The last one ends the connection, in the middle of the body if it is there. */
+#define ERRAND_HTTP_SIZE_UNKNOWN SIZE_MAX
+typedef struct errand_http_upload errand_http_upload;
+ERRAND_API extern const errand_payload_type errand_http_upload_type; /* [any] */
+ERRAND_API uint64_t errand_http_upload_digest(const void *data, size_t size);
+
+/* errand_spec_http_upload: a POST whose body is not there yet: config.body is NULL, flags at
+ *   most POST, STREAM and UNCHECKED, redirects_max 0.   Gives: errand_http_upload_type.
+ * errand_spec_http_send: the next bytes, which are copied; a spec that was made counts as
+ *   sent.   Gives: errand_file_written_type: fewer than size: it has answered.
+ * errand_spec_http_finish: there are no more; with fewer than body_size SEND_FAILED, unless
+ *   the server has answered.   Gives: errand_http_response_type.
+ * Thread: [owner], of upload: [any].   Errors: those of errand_spec_http · EBUSY · EINVAL
+ *   (a send beyond body_size; no bytes). */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_http_upload(errand_spec *out_spec, const errand_http_config *config);
+ERRAND_API ERRAND_MUST_USE errand_status errand_spec_http_send(
+    errand_spec *out_spec, errand_http_upload *upload, const void *bytes, size_t size);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_http_finish(errand_spec *out_spec, errand_http_upload *upload);
+/* errand_http_upload_left: how many bytes of a known size are to come; SIZE_UNKNOWN.
+ * errand_http_upload_hold, _abandon: one reference more, or less.  NULL-safe.
+ * Thread: [owner] · [any]. */
+ERRAND_API size_t errand_http_upload_left(const errand_http_upload *upload);
+ERRAND_API errand_http_upload *errand_http_upload_hold(errand_http_upload *upload);
+ERRAND_API void errand_http_upload_abandon(errand_http_upload **take_upload);
 
 ERRAND_END
 #endif

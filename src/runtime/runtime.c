@@ -9,6 +9,10 @@
 #include "runtime/kept/checkpoint.h"
 #include "runtime/runtime.h"
 
+enum {
+    OWED_DEFAULT = 16384
+}; /* of a lease: ten thousand that wait, and some that work */
+
 errand_status
 errand__runtime_check(const errand_runtime *runtime, const char *function)
 {
@@ -289,7 +293,7 @@ errand_attach(errand_runtime *runtime, errand_executor *executor, uint32_t owed_
     if (count == ERRAND__LEASES_MAX)
         return errand__misuse(ERRAND_EFULL, __func__, "a runtime may attach 255 times");
     status = errand__lease_create(executor, runtime->block, runtime,
-                                  owed_max == 0 ? 4096 : owed_max,
+                                  owed_max == 0 ? OWED_DEFAULT : owed_max,
                                   errand__seeded(runtime), &lease);
     if (status != ERRAND_OK)
         return status;

@@ -5,6 +5,7 @@
  * are cut at each place. */
 #include <stdlib.h>
 #include <string.h>
+#include "errand/files.h"
 #include "errand/record.h"
 #include "recording/recording.h"
 #include "rig.h"
@@ -90,6 +91,7 @@ payloads_of_files_come_back_from_their_bytes(void **state)
     const errand_file_written written = {UINT64_MAX};
     const errand_file_stat about = {ERRAND_FILE_LINK, 0644, 77, -5};
     const errand_hash hash = {1, 2};
+    const errand_file_place place = {UINT64_MAX - 1};
 
     expect_there_and_back(rig, &errand_file_bytes_type, &file, sizeof file + 3,
                           errand_file_bytes_digest);
@@ -100,6 +102,8 @@ payloads_of_files_come_back_from_their_bytes(void **state)
     expect_there_and_back(rig, &errand_file_stat_type, &about, sizeof about,
                           errand_file_stat_digest);
     expect_there_and_back(rig, &errand_hash_type, &hash, sizeof hash, errand_hash_digest);
+    expect_there_and_back(rig, &errand_file_place_type, &place, sizeof place,
+                          errand_file_place_digest);
 }
 
 static void

@@ -117,7 +117,7 @@ fill(errand_order order)
     assert_int_equal(errand_runtime_create(&config, &runtime), ERRAND_OK);
     assert_int_equal(errand_manual_create(NULL, &executor), ERRAND_OK);
     assert_int_equal(errand_attach(runtime, executor, 0, &lease), ERRAND_OK);
-    for (int i = 0; i < 4096; i++)
+    for (int i = 0; i < 16384; i++)
         assert_int_equal(start(lease, NULL), ERRAND_OK);
     assert_int_equal(start(lease, NULL), ERRAND_EFULL);
     assert_int_equal(errand_lease_wait_room(lease, 0), ERRAND_ETIMEOUT);
@@ -134,13 +134,13 @@ fill(errand_order order)
     assert_int_equal(start(lease, NULL), ERRAND_OK);
     assert_int_equal(start(lease, NULL), ERRAND_EFULL);
     assert_int_equal(errand_lease_snapshot(lease, &snapshot), ERRAND_OK);
-    assert_int_equal(snapshot.owed, 4096);
+    assert_int_equal(snapshot.owed, 16384);
     end_runtime(&runtime);
     errand_executor_abandon(&executor);
 }
 
 static void
-lease_owes_four_thousand_by_default_in_every_order(void **state)
+lease_owes_sixteen_thousand_by_default_in_every_order(void **state)
 {
     /* O50 */
     (void)state;
@@ -385,7 +385,7 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(runtime_uses_many_executors_and_its_leases_keep_them),
-        cmocka_unit_test(lease_owes_four_thousand_by_default_in_every_order),
+        cmocka_unit_test(lease_owes_sixteen_thousand_by_default_in_every_order),
         cmocka_unit_test_setup_teardown(
             waiting_for_room_ends_when_there_is_something_to_drain, world_setup,
             world_teardown),

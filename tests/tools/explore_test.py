@@ -239,6 +239,30 @@ def arguments_and_options_stand_in_the_line(case):
     assert "-x" in again.err and again.code == 1, again
 
 
+def the_reactor_is_the_same_in_every_run_and_stands_in_the_line(case):
+    """A race in which the slower of two processes answers first: what it needs is on the reactor."""
+    text = """
+        local order = {}
+        local function ask(name)
+            local process <close> = errand.process { "echo", name, input = false }
+            order[#order + 1] = process:read()
+        end
+        errand.gather(errand.spawn(ask, "first"), errand.spawn(ask, "second"))
+        assert(order[1] == "first\\n", "the second was first")
+    """
+    for reactor in ("epoll", "io_uring"):
+        done, report = _lua(case, text, "--reactor", reactor, "--seeds", "30", "--stop-after", "1")
+        first = report["failures"][0]
+        if reactor == "io_uring" and "refuses io_uring" in first["text"]:
+            continue
+        assert "the second was first" in first["text"] and first["proven"], done
+        assert "--reactor " + reactor in first["reproduce"], first
+        again = _again(case, first["reproduce"])
+        assert again.code == 1 and "the second was first" in again.err, again
+    done = case.run("explore", "script.lua", "--reactor", "select")
+    assert done.code == 2 and "io_uring or epoll" in done.err, done
+
+
 def seeds_are_counted_from_1_or_given(case):
     done, report = _lua(case, "error('x')", "--seeds", "3")
     assert report["failures"][0]["seeds"] == [1, 2, 3], report

@@ -176,5 +176,21 @@ print(pcall(errand.sleep, 100))
         (before, after)
 
 
+def a_run_that_a_signal_ended_is_told_from_one_without_a_reader(case):
+    case.write("script.lua", """local errand = require "errand"
+print("sleeps") io.stdout:flush()
+errand.sleep(100)
+""")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = case.start("run", "script.lua", "--record", "log", "--record-payloads")
+        said = read_until(process.stdout, "sleeps")
+        process.send_signal(number)
+        before = case.end(process, said)
+        assert before.code == 128 + number, before
+        after = case.run("run", "script.lua", "--replay", "log")
+        assert after.code == 128 and "SIGPIPE" not in after.err, after
+        assert "stopped from outside, as the recorded run was" in after.err, after
+
+
 if __name__ == "__main__":
     program_case.main(globals())

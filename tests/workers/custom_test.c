@@ -120,7 +120,7 @@ dispatches_are_read_and_run_when_the_host_likes(void **state)
     hostmade *self = custom_open(&world, 1, 0);
     atomic_store_explicit(&body_count, 0, memory_order_relaxed);
     assert_int_equal(self->runtime_id, errand_runtime_id(world.runtimes[0]));
-    assert_int_equal(self->owed_max, 4096);
+    assert_int_equal(self->owed_max, 16384);
     errand_identity identity =
         scene_start(&world, 0, &count_job, NULL, ERRAND_QUARANTINED_BLOCKING, 0, 2);
     assert_int_equal(self->count, 1);

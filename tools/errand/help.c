@@ -99,7 +99,7 @@ static const char text_explore[] =
     "  --tape FILE        one run, of this tape; give its --policy\n"
     "  --keep DIR         where tapes and logs go (the current folder)\n"
     "  --report FILE      write what was found as JSON\n"
-    "  --order, --workers, --deadline   as in errand run (--order inline)\n"
+    "  --order, --workers, --reactor, --deadline   as in errand run (--order inline)\n"
     "  --quiet, -q        print failures only; no bar\n";
 
 static const char text_tour[] =

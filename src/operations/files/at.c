@@ -3,19 +3,22 @@
  *
  * Design notes: the kernel may do less than it was asked for; a file's reads and writes go on until
  * all is done or the file ends, a pipe's read takes what it gets.  The block that is read into
- * is the state's, and becomes the payload when the kernel is done with it. */
+ * is the state's, and becomes the payload when the kernel is done with it.  Where the rest is
+ * asked for it grows while nothing is under way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include "operations/files/files.h"
 
-enum { BYTES_MAX = 1 << 30 };
+enum { BYTES_MAX = 1 << 30, REST_FIRST = 1 << 16, REST_DEFAULT = 64 << 20 };
 
 typedef struct at_state {
     errand__file_state base;
     size_t size, done;
-    int64_t offset;
+    size_t max;               /* of the rest; 0 = so many bytes as size says */
+    int64_t offset;           /* -1 = it has no position */
+    bool moves;               /* the position, when it is done */
     errand_file_bytes *block; /* of a read */
     const char *bytes;        /* of a write */
     uint32_t flags;           /* of a sync */
@@ -73,6 +76,25 @@ errand_spec_read_at(errand_spec *out_spec, errand_file *file, size_t size, int64
 }
 
 errand_status
+errand_spec_read_rest(errand_spec *out_spec, errand_file *file, size_t max,
+                      int64_t offset)
+{
+    at_state *state;
+
+    ERRAND_REQUIRE_ARG(out_spec != NULL && file != NULL && max <= BYTES_MAX &&
+                           offset >= ERRAND_AT_POSITION,
+                       ERRAND_EINVAL, "out_spec, file, max or offset is missing");
+    errand_status status =
+        prepare(out_spec, file, ERRAND_KIND_READ_AT, &read_job, 0, &state);
+    if (status != ERRAND_OK)
+        return status;
+    state->max = max == 0 ? REST_DEFAULT : max;
+    state->size = state->max < REST_FIRST ? state->max + 1 : REST_FIRST;
+    state->offset = offset;
+    return ERRAND_OK;
+}
+
+errand_status
 errand_spec_write_at(errand_spec *out_spec, errand_file *file, const void *bytes,
                      size_t size, int64_t offset)
 {
@@ -117,10 +139,41 @@ errand_spec_file_stat(errand_spec *out_spec, errand_file *file)
 
 /* ---- bodies --------------------------------------------------------------------------------------- */
 
+/* Before the first request. */
+static void
+find_position(at_state *at)
+{
+    if (at->base.wait.asked || at->offset >= 0)
+        return;
+    at->offset = errand__file_position(at->base.file);
+    at->moves = at->offset >= 0;
+}
+
 static int64_t
 next_offset(const at_state *at)
 {
     return at->offset < 0 ? -1 : at->offset + (int64_t)at->done;
+}
+
+/* Room for what is asked for next. */
+static int32_t
+make_room(errand_job *job, at_state *at)
+{
+    size_t size = at->size;
+    errand_file_bytes *wider;
+
+    if (at->block != NULL && at->done < size)
+        return 0;
+    if (at->block != NULL)
+        size = size > at->max / 2 ? at->max + 1 : size * 2;
+    wider = at->block == NULL
+                ? errand__operation_block_alloc(sizeof *wider + size + 1)
+                : errand__operation_block_grow(at->block, sizeof *wider + size + 1);
+    if (wider == NULL)
+        return errand__operation_no_memory(job, size);
+    at->block = wider;
+    at->size = size;
+    return 0;
 }
 
 static int32_t
@@ -128,10 +181,10 @@ read_on(errand_job *job, at_state *at)
 {
     errand__wait *wait = &at->base.wait;
 
-    if (at->block == NULL)
-        at->block = errand__operation_block_alloc(sizeof *at->block + at->size + 1);
-    if (at->block == NULL)
-        return errand__operation_no_memory(job, at->size);
+    find_position(at);
+    int32_t code = make_room(job, at);
+    if (code != 0)
+        return code;
     wait->io = (errand_io){
         .kind = ERRAND_IO_READ,
         .fd = errand_file_fd(at->base.file),
@@ -158,8 +211,14 @@ read_poll(errand_job *job, void *state, errand_payload *out_payload)
     if (result < 0 && result != -EINTR)
         return errand__operation_refused(job, -result, "read", "the file cannot be read");
     at->done += result > 0 ? (size_t)result : 0;
-    if (result == -EINTR || (result > 0 && at->done < at->size && at->offset >= 0))
+    if (at->max != 0 && at->done > at->max)
+        return errand__operation_failed(job, ERRAND_OPERATION_TOO_LARGE,
+                                        "there are more than %zu bytes", at->max);
+    if (result == -EINTR ||
+        (result > 0 && (at->max != 0 || (at->done < at->size && at->offset >= 0))))
         return read_on(job, at);
+    if (at->moves)
+        errand__file_move(at->base.file, at->offset + (int64_t)at->done);
     errand__operation_payload_bytes(out_payload, at->block, at->done);
     at->block = NULL;
     return 0;
@@ -182,6 +241,7 @@ write_poll(errand_job *job, void *state, errand_payload *out_payload)
                                              "the file cannot be written");
         at->done += result > 0 ? (size_t)result : 0;
     }
+    find_position(at);
     if (at->done < at->size) {
         wait->io = (errand_io){
             .kind = ERRAND_IO_WRITE,
@@ -196,6 +256,8 @@ write_poll(errand_job *job, void *state, errand_payload *out_payload)
     if (written == NULL)
         return errand__operation_no_memory(job, sizeof *written);
     written->written = at->size;
+    if (at->moves && !at->base.file->appends)
+        errand__file_move(at->base.file, at->offset + (int64_t)at->size);
     errand__operation_payload(out_payload, &errand_file_written_type, written,
                               sizeof *written);
     return 0;

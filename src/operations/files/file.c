@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 #include "operations/codec.h"
 #include "operations/files/files.h"
 
@@ -40,6 +41,18 @@ errand__file_create(int fd)
         return NULL;
     atomic_init(&made->refs, 1);
     atomic_init(&made->fd, fd);
+    atomic_init(&made->position, fd < 0 ? -1 : lseek(fd, 0, SEEK_CUR));
+    made->appends = fd >= 0 && (fcntl(fd, F_GETFL) & O_APPEND) != 0;
+    return made;
+}
+
+errand_file *
+errand__file_create_detached(bool seekable)
+{
+    errand_file *made = errand__file_create(-1);
+
+    if (made != NULL && seekable)
+        atomic_init(&made->position, 0);
     return made;
 }
 
@@ -85,6 +98,13 @@ int
 errand_file_fd(const errand_file *file)
 {
     return file == NULL ? -1 : atomic_load_explicit(&file->fd, memory_order_relaxed);
+}
+
+bool
+errand_file_is_seekable(const errand_file *file)
+{
+    return file != NULL &&
+           atomic_load_explicit(&file->position, memory_order_relaxed) >= 0;
 }
 
 /* ---- what all states have --------------------------------------------------------------------- */
@@ -276,9 +296,8 @@ errand_file_digest(const void *data, size_t size)
 static bool
 encode_file(const void *data, size_t size, errand_sink *sink)
 {
-    (void)data;
     (void)size;
-    errand_sink_word(sink, 0);
+    errand_sink_word(sink, errand_file_is_seekable(data));
     return true;
 }
 
@@ -287,9 +306,10 @@ decode_file(const void *bytes, size_t size, errand_payload *out_payload)
 {
     errand__codec_reader in = {bytes, size, true};
 
-    if (errand__codec_read_word(&in) != 0 || !in.good || in.left != 0)
+    uint64_t seekable = errand__codec_read_word(&in);
+    if (seekable > 1 || !in.good || in.left != 0)
         return ERRAND_EDECODE;
-    errand_file *made = errand__file_create(-1);
+    errand_file *made = errand__file_create_detached(seekable == 1);
     if (made == NULL)
         return ERRAND_ENOMEM;
     errand__operation_payload(out_payload, &errand_file_type, made, sizeof(uint64_t));
@@ -300,5 +320,6 @@ static const errand_payload_codec file_codec = {sizeof file_codec, encode_file,
                                                 decode_file};
 const errand__codec_row errand__files_rows[] = {
     {&errand_file_type, errand_file_digest, &file_codec},
+    {&errand_file_place_type, errand_file_place_digest, &errand__file_place_codec},
     {NULL, NULL, NULL},
 };

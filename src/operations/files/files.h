@@ -4,6 +4,7 @@
 /* files, inside: open files as objects, and operations on a reactor.  See README.md. */
 #include <sys/stat.h>
 #include "errand/files.h"
+#include "errand/record.h"
 #include "operations/operations.h"
 
 struct errand_file {
@@ -19,6 +20,13 @@ struct errand_file {
      * Pairs:   none.
      * Why:     completions order it; the owner may see either. */
     atomic_int fd;
+    /* position: where it stands; -1 = it has no position.
+     * Writers: bodies of operations at the position, one at a time.   Readers: the same, owner.
+     * Order:   relaxed.
+     * Pairs:   none.
+     * Why:     completions order them; where a host has two at once, either counts. */
+    _Atomic int64_t position;
+    bool appends;
 };
 errand_file *errand__file_create(int fd); /* takes fd, if there is memory */
 
@@ -36,6 +44,12 @@ void errand__file_drop(void *state);
 int32_t errand__file_ready(errand_job *job, errand__file_state *state);
 /* The descriptor of a good OPEN, above 2; -1 and errno.  One that no body takes is closed by drop. */
 int errand__file_opened(errand__wait *wait);
+/* Of a file that was decoded: nothing is behind it. */
+errand_file *errand__file_create_detached(bool seekable);
+/* Where it stands, or -1; and then there. */
+int64_t errand__file_position(const errand_file *file);
+void errand__file_move(errand_file *file, int64_t position);
+extern const errand_payload_codec errand__file_place_codec;
 /* The payload of a file's status. */
 int32_t errand__file_give_stat(errand_job *job, const struct statx *status,
                                errand_payload *out_payload);

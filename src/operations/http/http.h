@@ -3,7 +3,10 @@
 #define ERRAND_OPERATIONS_HTTP_HTTP_H
 /* http, inside.  Only files of this folder know libcurl.  See README.md. */
 #include "errand/http.h"
+#include "errand/record.h"
 #include "operations/operations.h"
+
+extern const errand_payload_codec errand__http_upload_codec; /* upload.c */
 
 #if ERRAND_HAS_CURL
 #define CURL_DISABLE_TYPECHECK 1
@@ -71,10 +74,14 @@ typedef struct errand__transfer {
     const errand__growing *trouble_in;
     bool streams, paused, head_done, over;
     CURLcode result;
+    /* Of an upload: what libcurl may take now; there is no more; it has asked for more. */
+    const char *piece;
+    size_t piece_left;
+    bool piece_last, starved;
 } errand__transfer;
-/* Everything of config is copied.  NULL = no memory. */
+/* Everything of config is copied.  uploads: its body comes later.  NULL = no memory. */
 errand__transfer *errand__transfer_create(const errand_http_config *config,
-                                          const errand__origin *origin);
+                                          const errand__origin *origin, bool uploads);
 void errand__transfer_destroy(errand__transfer *transfer); /* NULL-safe */
 /* Another url with the same settings; post false = GET from now on. */
 bool errand__transfer_again(errand__transfer *transfer, const char *url, bool post);
@@ -82,12 +89,38 @@ bool errand__transfer_again(errand__transfer *transfer, const char *url, bool po
 void errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events);
 /* Does what is due, but not for ever. */
 void errand__transfer_timers(errand__transfer *transfer);
+/* libcurl gets what piece says: after it has asked for more, or before. */
+void errand__transfer_feed(errand__transfer *transfer);
 /* 0, or fails the job. */
 int32_t errand__transfer_result(errand_job *job, const errand__transfer *transfer);
 uint32_t errand__transfer_status(const errand__transfer *transfer);
 /* Where it was sent to; NULL = nowhere. */
 const char *errand__transfer_location(const errand__transfer *transfer);
 const char *errand__transfer_url(const errand__transfer *transfer);
+
+/* ---- a body that waits for what a transfer waits for (drive.c) ------------------------------------- */
+typedef struct errand__http_drive {
+    uint64_t limit_ns, until;
+    errand_io polls[HTTP_SOCKETS], timer;
+    bool begun, polling[HTTP_SOCKETS], timing;
+} errand__http_drive;
+/* At the begin of each poll: 0, or it is to end: cancelled, or beyond its limit, which is looked at
+ * where the transfer still has something to do. */
+int32_t errand__http_drive_turn(errand_job *job, errand__http_drive *drive,
+                                errand__transfer *transfer);
+/* Passes on what came, and what is due. */
+void errand__http_drive_hear(errand__http_drive *drive, errand__transfer *transfer);
+/* PENDING, or fails the job: no reactor, or it took too long. */
+int32_t errand__http_drive_wait(errand_job *job, errand__http_drive *drive,
+                                errand__transfer *transfer);
+static inline uint64_t
+errand__http_limit(const errand_http_config *config)
+{
+    return config->limit_ns == 0 ? UINT64_C(60000000000) : config->limit_ns;
+}
+/* What a config must be; OK, or the answer. */
+errand_status errand__http_check(const errand_http_config *config,
+                                 errand__origin *out_origin);
 
 /* ---- its answer (response.c) -------------------------------------------------------------------- */
 /* take_transfer: becomes the source's, if it streams. */

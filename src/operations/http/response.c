@@ -272,5 +272,6 @@ static const errand_payload_codec response_codec = {sizeof response_codec,
                                                     encode_response, decode_response};
 const errand__codec_row errand__http_rows[] = {
     {&errand_http_response_type, errand_http_response_digest, &response_codec},
+    {&errand_http_upload_type, errand_http_upload_digest, &errand__http_upload_codec},
     {NULL, NULL, NULL},
 };

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "operations/http/http.h"
 
 #if ERRAND_HAS_CURL
@@ -23,11 +24,13 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *so
 static int on_timer(CURLM *multi, long ms, void *arg);
 static size_t on_head(char *bytes, size_t size, size_t count, void *arg);
 static size_t on_body(char *bytes, size_t size, size_t count, void *arg);
+static size_t on_read(char *out, size_t size, size_t count, void *arg);
 static bool set_up(errand__transfer *transfer, const errand_http_config *config,
-                   const errand__origin *origin);
+                   const errand__origin *origin, bool uploads);
 
 errand__transfer *
-errand__transfer_create(const errand_http_config *config, const errand__origin *origin)
+errand__transfer_create(const errand_http_config *config, const errand__origin *origin,
+                        bool uploads)
 {
     const errand__curl *curl = errand__curl_load();
     errand__transfer *made = errand__operation_block_alloc(sizeof *made);
@@ -44,7 +47,8 @@ errand__transfer_create(const errand_http_config *config, const errand__origin *
                                              : config->body_max;
     made->multi = curl->curl_multi_init();
     made->easy = curl->curl_easy_init();
-    if (made->multi == NULL || made->easy == NULL || !set_up(made, config, origin)) {
+    if (made->multi == NULL || made->easy == NULL ||
+        !set_up(made, config, origin, uploads)) {
         errand__transfer_destroy(made);
         return NULL;
     }
@@ -126,9 +130,51 @@ set_up_safety(errand__transfer *transfer, const errand_http_config *config)
            curl->curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file) == CURLE_OK;
 }
 
+/* As libcurl's own syntax has it: "Name:" leaves that header out. */
+static bool
+leave_out(errand__transfer *transfer, const char *header)
+{
+    struct curl_slist *list =
+        errand__curl_load()->curl_slist_append(transfer->headers, header);
+
+    if (list != NULL)
+        transfer->headers = list;
+    return list != NULL;
+}
+
+/* "Expect" makes a server that does not know it wait for a second: only who asks for it has it. */
+static bool
+set_up_upload(errand__transfer *transfer, const errand_http_config *config)
+{
+    const errand__curl *curl = errand__curl_load();
+    CURL *easy = transfer->easy;
+    bool unknown = config->body_size == ERRAND_HTTP_SIZE_UNKNOWN, expects = false;
+
+    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
+        expects = expects || strncasecmp(config->headers[i], "Expect:", 7) == 0;
+    curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+    curl->curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                           unknown ? (curl_off_t)-1 : (curl_off_t)config->body_size);
+    return (expects || leave_out(transfer, "Expect:")) &&
+           (!unknown || add_header(transfer, "Transfer-Encoding: chunked"));
+}
+
+static bool
+set_up_body(errand__transfer *transfer, const errand_http_config *config)
+{
+    const errand__curl *curl = errand__curl_load();
+
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                           (curl_off_t)config->body_size);
+    return curl->curl_easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS,
+                                  config->body == NULL ? "" : config->body) == CURLE_OK;
+}
+
 static bool
 set_up(errand__transfer *transfer, const errand_http_config *config,
-       const errand__origin *origin)
+       const errand__origin *origin, bool uploads)
 {
     const errand__curl *curl = errand__curl_load();
     CURL *easy = transfer->easy;
@@ -139,6 +185,10 @@ set_up(errand__transfer *transfer, const errand_http_config *config,
     for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
         if (!add_header(transfer, config->headers[i]))
             return false;
+    if (uploads
+            ? !set_up_upload(transfer, config)
+            : (config->flags & ERRAND_HTTP_POST) != 0 && !set_up_body(transfer, config))
+        return false;
     if (!origin->numeric && !add_addresses(transfer, config, origin))
         return false;
     curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
@@ -151,13 +201,6 @@ set_up(errand__transfer *transfer, const errand_http_config *config,
     curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
-    if ((config->flags & ERRAND_HTTP_POST) != 0) {
-        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                               (curl_off_t)config->body_size);
-        if (curl->curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS,
-                                   config->body == NULL ? "" : config->body) != CURLE_OK)
-            return false;
-    }
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETDATA, transfer);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_TIMERFUNCTION, on_timer);
@@ -228,6 +271,15 @@ errand__transfer_timers(errand__transfer *transfer)
                         transfer->timer_at <= errand__clock_now();
          steps++)
         errand__transfer_act(transfer, -1, 0);
+}
+
+void
+errand__transfer_feed(errand__transfer *transfer)
+{
+    if (!transfer->starved)
+        return;
+    transfer->starved = false;
+    errand__curl_load()->curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
 }
 
 /* ---- what libcurl says ------------------------------------------------------------------------- */
@@ -322,6 +374,25 @@ on_body(char *bytes, size_t size, size_t count, void *arg)
         return CURL_WRITEFUNC_PAUSE;
     }
     return grow(transfer, &transfer->body, bytes, size) ? size : 0;
+}
+
+static size_t
+on_read(char *out, size_t size, size_t count, void *arg)
+{
+    errand__transfer *transfer = arg;
+
+    size *= count;
+    if (transfer->piece_left == 0) {
+        if (transfer->piece_last)
+            return 0;
+        transfer->starved = true;
+        return CURL_READFUNC_PAUSE;
+    }
+    size = size < transfer->piece_left ? size : transfer->piece_left;
+    memcpy(out, transfer->piece, size);
+    transfer->piece += size;
+    transfer->piece_left -= size;
+    return size;
 }
 
 /* ---- what came of it ----------------------------------------------------------------------------- */

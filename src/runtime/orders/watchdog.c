@@ -14,6 +14,15 @@
 #define STEP_AGAIN_NS                                                                    \
     UINT64_C(1000000) /* an async job on a stepped executor is pending */
 
+static const char of_bodies[] =
+    "; its own deadline is virtual here: give what it does a real limit (a sandbox's "
+    "deadline_ns, a time-out), or raise watchdog_ns";
+/* What waits for somebody else is not served by what is due later. */
+static const char of_waits[] =
+    ": it waits for a peer that says nothing, or that is part of this run: nothing of "
+    "the run goes on until it has ended; talk to another process, or use the order "
+    "arrival";
+
 static void
 say_late(errand_runtime *runtime, const errand__record *record, uint64_t ns)
 {
@@ -22,12 +31,11 @@ say_late(errand_runtime *runtime, const errand__record *record, uint64_t ns)
     errand__text_format(
         runtime->external_text, sizeof runtime->external_text,
         "operation %llu '%s' of kind %u, due at %llu ns of virtual time, "
-        "has not ended after %llu.%03llu s of real time; its own deadline is "
-        "virtual here: give what it does a real limit (a sandbox's deadline_ns, a "
-        "time-out), or raise watchdog_ns",
+        "has not ended after %llu.%03llu s of real time%s",
         (unsigned long long)record->operation, errand__record_name(record), record->kind,
         (unsigned long long)record->extra->due, (unsigned long long)(ns / 1000000000),
-        (unsigned long long)(ns / 1000000 % 1000));
+        (unsigned long long)(ns / 1000000 % 1000),
+        record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC ? of_waits : of_bodies);
 }
 
 static bool

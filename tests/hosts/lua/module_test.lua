@@ -39,7 +39,7 @@ test("every_verb_outside_a_run_names_errand_run", function()
             count = count + 1
         end
     end
-    equal(count, 37, "number of verbs")
+    equal(count, 43, "number of verbs")
 end)
 
 test("run_inside_a_run_is_refused_and_the_outer_goes_on", function()

@@ -169,11 +169,13 @@ static void
 an_answer_before_its_question_gives_no_result(void **state) /* S2, 42 */
 {
     rig *self = *state;
-    struct timespec pause = {0, 20000000};
+    const struct timespec pause = {0, 100000};
 
     rig_begin(self);
     assert_int_equal(rig_run(self, SIM_AHEAD, 0)->outcome, ERRAND_COMPLETED);
-    nanosleep(&pause, NULL); /* it is there now */
+    atomic_store_explicit(&self->sim.ahead, 1, memory_order_release);
+    while (atomic_load_explicit(&self->sim.ahead, memory_order_acquire) != 2)
+        nanosleep(&pause, NULL);
     check_serves(self);
     assert_int_equal(rig_snapshot(self).protocol_breaches, 1);
 }

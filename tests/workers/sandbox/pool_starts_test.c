@@ -25,10 +25,12 @@
 
 /* ---- the n-th call fails ------------------------------------------------------------------------- */
 
-/* left: calls until one fails, 0 = none will.  which: the name of the one that did.
+/* left: calls until one fails, 0 = none will.  which: the name of the one that did.  stays: all
+ * that follow fail, too, so that no second try gets through before the creator has looked.
  * Writers: the test, the monitor.  Readers: both.  Order: acq_rel.  Pairs: none.
  * Why: a test arms it while the monitor runs. */
 static atomic_int left;
+static atomic_bool stays;
 static _Atomic(const char *) which;
 static const char *const watched[] = {"memfd_create", "fallocate", "fcntl",
                                       "pipe2",        "clone",     "epoll_ctl"};
@@ -39,8 +41,12 @@ fails(const char *name)
     char thread[16] = "";
 
     prctl(PR_GET_NAME, thread, 0, 0, 0);
-    if (strcmp(thread, "errand-monitor") != 0 ||
-        atomic_load_explicit(&left, memory_order_acquire) <= 0 ||
+    if (strcmp(thread, "errand-monitor") != 0)
+        return false;
+    if (atomic_load_explicit(&stays, memory_order_acquire) &&
+        atomic_load_explicit(&which, memory_order_acquire) != NULL)
+        return true;
+    if (atomic_load_explicit(&left, memory_order_acquire) <= 0 ||
         atomic_fetch_sub_explicit(&left, 1, memory_order_acq_rel) != 1)
         return false;
     atomic_store_explicit(&which, name, memory_order_release);
@@ -194,10 +200,12 @@ a_pool_whose_first_start_fails_leaves_nothing(void **state) /* S28, C-L10 */
     for (int n = 1;; n++) {
         atomic_store_explicit(&which, NULL, memory_order_release);
         atomic_store_explicit(&left, n, memory_order_release);
+        atomic_store_explicit(&stays, true, memory_order_release);
         errand_status status = create(self);
         const char *name = atomic_load_explicit(&which, memory_order_acquire);
 
         atomic_store_explicit(&left, 0, memory_order_release);
+        atomic_store_explicit(&stays, false, memory_order_release);
         if (name == NULL) {
             assert_int_equal(status, ERRAND_OK);
             errand_executor_abandon(&self->executor);

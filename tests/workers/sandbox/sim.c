@@ -228,8 +228,11 @@ answer_badly(sim_worker *self, const sim_request *head)
         break;
     case SIM_AHEAD:
         put(self, ERRAND__WIRE_DONE, 0);
-        nap(2000);
+        while (!gone(self) &&
+               atomic_load_explicit(&self->owner->ahead, memory_order_acquire) != 1)
+            nap(100);
         put_quietly(self, sequence + 1, ERRAND__WIRE_DONE, 0);
+        atomic_store_explicit(&self->owner->ahead, 2, memory_order_release);
         break;
     case SIM_EMPTY_PIECES:
         while (piece(self, 0)) {

@@ -46,6 +46,8 @@ typedef struct sim { /* the launcher's; zeroed, then set by the test before crea
     atomic_bool never_ready;
     atomic_bool thief; /* ends are not known */
     atomic_bool deaf;  /* a kill takes effect when this is false again */
+    atomic_int
+        ahead; /* of SIM_AHEAD: 1 = answer the question that is not there yet; 2 = done */
     /* Counted. */
     atomic_uint starts, kills, reaps;
     atomic_uint living; /* threads */

@@ -12,6 +12,7 @@
 enum {
     OPTION_ORDER = 256,
     OPTION_WORKERS,
+    OPTION_REACTOR,
     OPTION_DEADLINE,
     OPTION_SEEDS,
     OPTION_JOBS,
@@ -34,6 +35,7 @@ enum {
 static const struct option table[] = {
     {"order", required_argument, NULL, OPTION_ORDER},
     {"workers", required_argument, NULL, OPTION_WORKERS},
+    {"reactor", required_argument, NULL, OPTION_REACTOR},
     {"deadline", required_argument, NULL, OPTION_DEADLINE},
     {"seeds", required_argument, NULL, OPTION_SEEDS},
     {"jobs", required_argument, NULL, OPTION_JOBS},
@@ -157,6 +159,8 @@ take_values(errand__explore *explore, int option)
         return errand__options_seconds("deadline", optarg, &explore->run.deadline_ns);
     case OPTION_WORKERS:
         return errand__options_workers(&explore->run, optarg);
+    case OPTION_REACTOR:
+        return errand__options_reactor(&explore->run, optarg);
     default:
         return errand__options_order(&explore->run, optarg);
     }

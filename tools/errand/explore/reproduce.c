@@ -58,6 +58,10 @@ add_options(word_list *list, const errand__explore *explore, uint64_t seed,
         add(list, "--workers");
         add_made(list, "%" PRIu32, run->workers);
     }
+    if (run->reactor != ERRAND_REACTOR_ANY) {
+        add(list, "--reactor");
+        add(list, run->reactor == ERRAND_REACTOR_URING ? "io_uring" : "epoll");
+    }
     if (run->deadline_ns != 0) {
         add(list, "--deadline");
         add(list, explore->deadline);

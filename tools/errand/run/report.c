@@ -74,8 +74,16 @@ print_report(const errand_report *report)
                              report->running, report->held, report->posts_dropped);
 }
 
+/* The stop is one of the log that is replayed, which does not say what asked for it. */
+static bool
+stopped_by_log(const errand__options *options)
+{
+    return options->replay_path != NULL && errand__signals_first() == 0 &&
+           errand__output_error() == 0;
+}
+
 static int
-exit_code(const errand_lua_result *result)
+exit_code(const errand__options *options, const errand_lua_result *result)
 {
     static const errand__exit codes[] = {
         [ERRAND_LUA_OK] = ERRAND__EXIT_GOOD,
@@ -90,7 +98,7 @@ exit_code(const errand_lua_result *result)
     int signal_number = errand__signals_first();
     if (result->kind != ERRAND_LUA_OK && signal_number != 0)
         return ERRAND__EXIT_SIGNAL + signal_number;
-    if (result->kind == ERRAND_LUA_STOPPED)
+    if (result->kind == ERRAND_LUA_STOPPED && !stopped_by_log(options))
         return ERRAND__EXIT_OUTPUT;
     return (int)codes[result->kind];
 }
@@ -102,7 +110,7 @@ print_problem(const errand__options *options, const errand_lua_result *result)
         [ERRAND_LUA_STALL] = "\nwake, cancel or end one of them, or give one a timeout",
         [ERRAND_LUA_DEADLINE] = "; raise --deadline, or make the work smaller",
         [ERRAND_LUA_REFUSED] = "",
-        [ERRAND_LUA_EXTERNAL] = "; in arrival order it could be timed out",
+        [ERRAND_LUA_EXTERNAL] = "",
         [ERRAND_LUA_DEPARTED] = "",
     };
     const char *text = result->message != NULL ? result->message : "it did not end well";
@@ -110,6 +118,8 @@ print_problem(const errand__options *options, const errand_lua_result *result)
     if (result->kind == ERRAND_LUA_STOPPED && error != 0)
         errand__help_problem("stopped: standard output cannot be written: %s: %s",
                              strerror(error), errand__output_mend(error));
+    else if (result->kind == ERRAND_LUA_STOPPED && stopped_by_log(options))
+        errand__help_problem("%s, as the recorded run was", text);
     else if (result->kind == ERRAND_LUA_STOPPED)
         errand__help_problem("%s by %s", text,
                              errand__signals_name(errand__signals_first()));
@@ -146,5 +156,5 @@ errand__report_print(const errand__options *options, const errand__progress *pro
         print_aborted(result);
     if (begun && (errand__signals_first() != 0 || !result->report.clean))
         print_report(&result->report);
-    return exit_code(result);
+    return exit_code(options, result);
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* drive: a body that waits for what libcurl waits for.
+ *
+ * Design notes: libcurl changes its mind about sockets while requests to wait for them are under way.
+ * A slot's request is asked back when it no longer fits, and made anew once it has come;
+ * what it then says of a socket that is gone is not passed on.
+ * As long as a server sends faster than it is read, libcurl wants to go on at once, for ever: it gets
+ * a bounded number of steps per poll, so that limits, cancels and other jobs have their turn. */
+#include <errno.h>
+#include <poll.h>
+#include "errand/traps.h"
+#include "operations/http/http.h"
+
+#if ERRAND_HAS_CURL
+int32_t
+errand__http_drive_turn(errand_job *job, errand__http_drive *drive,
+                        errand__transfer *transfer)
+{
+    if (!drive->begun) {
+        errand_job_impure(job);
+        uint64_t now = errand__clock_now();
+        drive->begun = true;
+        drive->until =
+            drive->limit_ns > UINT64_MAX - now ? UINT64_MAX : now + drive->limit_ns;
+    } else if (errand_job_cancelled(job)) {
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_STOPPED, "%s: it was cancelled",
+            errand__operation_show(errand__transfer_url(transfer)).text);
+    }
+    errand__http_drive_hear(drive, transfer);
+    return 0;
+}
+
+void
+errand__http_drive_hear(errand__http_drive *drive, errand__transfer *transfer)
+{
+    for (size_t i = 0; i < HTTP_SOCKETS && !transfer->over; i++) {
+        errand_io *io = &drive->polls[i];
+
+        if (!drive->polling[i] || !io->done)
+            continue;
+        drive->polling[i] = false;
+        if (transfer->wants[i].fd == io->fd && io->result > 0)
+            errand__transfer_act(transfer, io->fd, (uint32_t)io->result);
+        else if (transfer->wants[i].fd == io->fd && io->result < 0 &&
+                 io->result != -ECANCELED)
+            errand__transfer_act(transfer, io->fd, POLLERR);
+    }
+    if (drive->timing && drive->timer.done)
+        drive->timing = false;
+    errand__transfer_timers(transfer);
+}
+
+/* Requests for what the transfer waits for, and a timer until then. */
+static errand_status
+arm(errand_job *job, errand__http_drive *drive, const errand__transfer *transfer,
+    uint64_t until)
+{
+    errand_status status = ERRAND_OK;
+
+    for (size_t i = 0; i < HTTP_SOCKETS && status == ERRAND_OK; i++) {
+        errand_io *io = &drive->polls[i];
+        int fd = transfer->wants[i].fd;
+        uint32_t events = transfer->wants[i].events;
+
+        if (drive->polling[i] && (io->fd != fd || io->events != events)) {
+            errand_io_cancel(job, io);
+        } else if (!drive->polling[i] && fd >= 0 && events != 0) {
+            *io = (errand_io){.kind = ERRAND_IO_POLL, .fd = fd, .events = events};
+            status = errand_io_start(job, io);
+            drive->polling[i] = status == ERRAND_OK;
+        }
+    }
+    if (drive->timing && until < drive->timer.until_ns) {
+        errand_io_cancel(job, &drive->timer);
+    } else if (!drive->timing && status == ERRAND_OK) {
+        drive->timer = (errand_io){.kind = ERRAND_IO_TIMEOUT, .until_ns = until};
+        status = errand_io_start(job, &drive->timer);
+        drive->timing = status == ERRAND_OK;
+    }
+    return status;
+}
+
+int32_t
+errand__http_drive_wait(errand_job *job, errand__http_drive *drive,
+                        errand__transfer *transfer)
+{
+    uint64_t until =
+        transfer->timer_at < drive->until ? transfer->timer_at : drive->until;
+
+    if (errand__clock_now() >= drive->until)
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_TIMEOUT, "%s: it took longer than %s",
+            errand__operation_show(errand__transfer_url(transfer)).text,
+            errand__operation_length(drive->limit_ns).text);
+    if (arm(job, drive, transfer, until) != ERRAND_OK)
+        return errand__operation_failed(job, ERRAND_OPERATION_UNSUPPORTED,
+                                        "it has to wait, and runs on no reactor");
+    return ERRAND_PENDING;
+}
+#endif
