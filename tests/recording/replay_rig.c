@@ -162,8 +162,7 @@ say_completion(replay_rig *rig, errand_completion *completion)
         errand_completion_read(completion, &box_type, &data, NULL) != ERRAND_OK)
         assert_true(rig->replays); /* somebody made up the log */
     /* Its own end alone: what heeds may be written off, too, where its worker gets no processor. */
-    if ((completion->flags & ERRAND_HELD) != 0 &&
-        strcmp(completion->operation, "!") == 0)
+    if ((completion->flags & ERRAND_HELD) != 0 && strcmp(completion->operation, "!") == 0)
         atomic_store_explicit(&rig->let_go, 1, memory_order_relaxed);
     rig_say(rig, "'%s' %d %d %x %d %d '%s' '%s' %s at %llu..%llu;", completion->operation,
             completion->outcome, completion->code, completion->flags,

@@ -120,7 +120,9 @@ const list_row list_rows[] = {
     {"job_lies", GONE(PROTOCOL), LIE(0, 1, (1 << 20) + 4097), LIAR},
     {"job_lies", .allowed = ENDS_ODD, LIE(0, 1, 0), LIAR},
     {"job_lies", GONE(PROTOCOL), LIE(0, 0, 0), LIAR},
-    {"job_lies", GONE(PROTOCOL), LIE(0, 5, 0), LIAR},
+    {"job_lies", .allowed = ENDS_OUTPUT, LIE(0, 5, 0), LIAR}, /* too large, it says */
+    {"job_lies", GONE(PROTOCOL), LIE(0, 5, 1), LIAR},
+    {"job_lies", GONE(PROTOCOL), LIE(0, 6, 0), LIAR},
     {"job_lies", GONE(PROTOCOL), LIE(0, 255, 2), LIAR},
     {"job_lies", GONE(PROTOCOL), LIE(1, 1, 2), LIAR},
     {"job_lies", GONE(PROTOCOL), LIE(1000, 1, 2), LIAR},

@@ -88,7 +88,7 @@ hostile_ends_of(const errand_completion *completion)
     static const int failed[ERRAND_CODES] = {
         [ERRAND_CODE_JOB] = ENDS_JOB,       [ERRAND_CODE_DEADLINE] = ENDS_DEADLINE,
         [ERRAND_CODE_SPAWN] = ENDS_SPAWN,   [ERRAND_CODE_CANCELLED] = ENDS_CANCELLED,
-        [ERRAND_CODE_MEMORY] = ENDS_MEMORY,
+        [ERRAND_CODE_MEMORY] = ENDS_MEMORY, [ERRAND_CODE_OUTPUT] = ENDS_OUTPUT,
     };
     static const int crashed[ERRAND_CODES] = {
         [ERRAND_CODE_CRASHED] = ENDS_CRASHED,  [ERRAND_CODE_POLICY] = ENDS_POLICY,
