@@ -157,5 +157,12 @@ def leaving_by_os_exit_keeps_the_code(case):
         assert done.code == 9, done
 
 
+def a_name_from_outside_does_not_steer_the_terminal(case):
+    text = 'require("errand").read_file("no\\27[31mred")\n'
+    done = case.lua(text, "-q", "--seed", "1")
+    assert done.code == 1 and "\x1b" not in done.err + done.out, done
+    assert "cannot open 'no\\x1b[31mred'" in done.err, done
+
+
 if __name__ == "__main__":
     program_case.main(globals())

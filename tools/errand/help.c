@@ -2,6 +2,7 @@
 /* help: what the program says about itself, and how it says that something is wrong. */
 #include "program.h"
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char text_all[] =
@@ -256,14 +257,32 @@ errand__help_version(FILE *file)
             LUA_RELEASE);
 }
 
+/* What a name from outside holds must not steer the terminal; lines and tabs are texts' own. */
+static void
+put_escaped(const char *text, FILE *file)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
+        if ((*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f)
+            fprintf(file, "\\x%02x", *at);
+        else
+            fputc(*at, file);
+    }
+}
+
 void
 errand__help_problem(const char *format, ...)
 {
     va_list arguments;
+    char *text = NULL;
+    int length;
+
     errand__output_problem_line();
     va_start(arguments, format);
-    fputs("errand: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    length = vasprintf(&text, format, arguments);
     va_end(arguments);
+    fputs("errand: ", stderr);
+    put_escaped(length < 0 ? "memory ran out for a message" : text, stderr);
+    fputc('\n', stderr);
+    if (length >= 0)
+        free(text);
 }
