@@ -259,13 +259,16 @@ errand__help_version(FILE *file)
 
 /* What a name from outside holds must not steer the terminal; lines and tabs are texts' own. */
 static void
-put_escaped(const char *text, FILE *file)
+put_lines(char *text, FILE *file)
 {
-    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
-        if ((*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f)
-            fprintf(file, "\\x%02x", *at);
-        else
-            fputc(*at, file);
+    for (char *end = text;; text = end + 1) {
+        end = text + strcspn(text, "\n\t");
+        char between = *end;
+        *end = '\0';
+        errand__progress_text(file, text);
+        if (between == '\0')
+            return;
+        fputc(between, file);
     }
 }
 
@@ -281,8 +284,11 @@ errand__help_problem(const char *format, ...)
     length = vasprintf(&text, format, arguments);
     va_end(arguments);
     fputs("errand: ", stderr);
-    put_escaped(length < 0 ? "memory ran out for a message" : text, stderr);
+    if (length < 0) {
+        fputs("memory ran out for a message\n", stderr);
+        return;
+    }
+    put_lines(text, stderr);
     fputc('\n', stderr);
-    if (length >= 0)
-        free(text);
+    free(text);
 }
