@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "group.h"
 #include "pool.h"
+#include "reach.h"
 
 #define MS UINT64_C(1000000)
 #define CHECK(truth)                                                                     \
@@ -90,9 +91,9 @@ lose_the_program(void *arg)
     (void)arg;
     close(fd);
     pool.ends = 0;
-    CHECK(hostile_copy(ERRAND_TEST_WORKER, path) && chmod(path, 0755) == 0);
+    CHECK(test_copy_file(ERRAND_TEST_WORKER, path));
     for (uint32_t workers = 1; workers <= 2; workers++) {
-        CHECK(hostile_copy(ERRAND_TEST_WORKER, path));
+        CHECK(test_copy_file(ERRAND_TEST_WORKER, path));
         CHECK(begin(&pool, path, workers, 0));
         CHECK(hostile_run(&pool, "job_ok", NULL, 0, 0) == ENDS_OK);
         CHECK(unlink(path) == 0);
@@ -100,7 +101,7 @@ lose_the_program(void *arg)
             hostile_now(); /* a function that no living worker knows, without a deadline */
         CHECK(hostile_run(&pool, "job_survives_a_fault", NULL, 0, 0) == ENDS_SPAWN);
         CHECK(hostile_now() - began < 5000 * MS);
-        CHECK(hostile_copy(ERRAND_TEST_WORKER, path));
+        CHECK(test_copy_file(ERRAND_TEST_WORKER, path));
         for (int i = 0; i < 100 && pool.ends != ENDS_OK; i++, usleep(50000))
             (void)hostile_run(&pool, "job_survives_a_fault", NULL, 0, 0);
         CHECK(pool.ends == ENDS_OK);

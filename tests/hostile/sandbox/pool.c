@@ -24,8 +24,6 @@
 #define OWN_MAPPINGS false
 #endif
 
-static char folder[64]; /* of copies; "" = none */
-
 uint64_t
 hostile_now(void)
 {
@@ -52,7 +50,7 @@ hostile_config(errand_sandbox_config *out_config, errand_sandbox_policy *out_pol
         .workers_min = 1,
         .workers_max = 2,
         .policy = out_policy,
-        .worker_path = hostile_file(ERRAND_TEST_WORKER),
+        .worker_path = test_reachable(ERRAND_TEST_WORKER),
         .crash_limit = 65536, /* here crashing is what jobs are for */
     };
 }
@@ -62,7 +60,7 @@ hostile_begin(hostile_pool *self, const errand_sandbox_config *config, const cha
               char *out_text, size_t size)
 {
     memset(self, 0, sizeof *self);
-    self->object = hostile_file(object);
+    self->object = test_reachable(object);
     self->rest = config->workers_min;
     snprintf(out_text, size, "the runtime could not be made");
     if (errand_runtime_create(NULL, &self->runtime) != ERRAND_OK)
@@ -264,75 +262,11 @@ hostile_ends_text(int ends)
 
 /* ---- children ------------------------------------------------------------------------------------------ */
 
-bool
-hostile_copy(const char *from, const char *to)
+void
+hostile_reach(void)
 {
-    int in = open(from, O_RDONLY | O_CLOEXEC);
-    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-    char bytes[65536];
-    ssize_t got;
-
-    while ((got = read(in, bytes, sizeof bytes)) > 0)
-        if (write(out, bytes, (size_t)got) != got)
-            break;
-    close(in);
-    close(out);
-    return got == 0;
-}
-
-const char *
-hostile_file(const char *path)
-{
-    static char copies[8][320];
-    static unsigned turn;
-    const char *name = strrchr(path, '/');
-
-    if (folder[0] == '\0' || name == NULL)
-        return test_reachable(path);
-    char *copy = copies[turn++ % 8];
-    snprintf(copy, sizeof copies[0], "%s%s", folder, name);
-    return access(copy, R_OK) == 0 ? copy : test_reachable(path);
-}
-
-static const char *const files[] = {ERRAND_TEST_WORKER, ERRAND_TEST_JOBS};
-enum { FILES = sizeof files / sizeof files[0] };
-
-static bool
-make_folder(void)
-{
-    char path[320];
-
-    snprintf(folder, sizeof folder, "/tmp/errand-hostile-XXXXXX");
-    if (mkdtemp(folder) == NULL || chmod(folder, 0755) != 0)
-        return false;
-    for (size_t i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s%s", folder, strrchr(files[i], '/'));
-        if (!hostile_copy(files[i], path))
-            return false;
-    }
-    return true;
-}
-
-static void
-remove_folder(void)
-{
-    char path[320];
-
-    for (size_t i = 0; i < FILES; i++) {
-        snprintf(path, sizeof path, "%s%s", folder, strrchr(files[i], '/'));
-        unlink(path);
-    }
-    rmdir(folder);
-    folder[0] = '\0';
-}
-
-bool
-hostile_copies(bool wanted)
-{
-    if (wanted)
-        return make_folder();
-    remove_folder();
-    return true;
+    (void)test_reachable(ERRAND_TEST_WORKER);
+    (void)test_reachable(ERRAND_TEST_JOBS);
 }
 
 bool
@@ -347,10 +281,7 @@ hostile_in_child(bool as_nobody, int (*fn)(void *arg), void *arg)
 {
     int status;
 
-    for (size_t i = 0; i < FILES; i++)
-        (void)test_reachable(files[i]); /* the child's copies would stay */
-    if (as_nobody && !make_folder())
-        return -1;
+    hostile_reach();
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -361,7 +292,5 @@ hostile_in_child(bool as_nobody, int (*fn)(void *arg), void *arg)
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (as_nobody)
-        remove_folder();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }

@@ -72,13 +72,10 @@ const char *hostile_ends_text(int ends); /* names, by "|"; static */
 uint64_t hostile_now(void);
 
 /* Runs fn(arg) in a child process, as nobody where asked: answers its value, or minus its signal.
- * What nobody may not reach is copied before: hostile_file finds it. */
+ * What it may not reach is copied before. */
 int hostile_in_child(bool as_nobody, int (*fn)(void *arg), void *arg);
-/* The path of the program, or of the object with the jobs, where this process can reach it. */
-const char *hostile_file(const char *path);
-bool hostile_copy(const char *from, const char *to);
-/* Makes copies that everybody can read, or removes them. */
-bool hostile_copies(bool wanted);
+/* Copies what workers or other users may not reach; before who cannot is forked. */
+void hostile_reach(void);
 /* This process is that user from now on.  False: it may not. */
 bool hostile_become(unsigned user);
 
