@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: tests of bodies say what goes in and what must come out, and nothing else.
  * Method: every body runs through a real runtime and executor, and is drained from there. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "rig.h"
+#include "descriptors.h"
 
 static void take(void *arg, errand_completion *completion);
 static void clear(test_rig *rig);
@@ -38,7 +38,7 @@ setup(void **state, bool threads)
 
     assert_non_null(made);
     made->threads = threads;
-    made->fds = rig_count_fds();
+    made->fds = test_count_descriptors();
     made->bytes = errand_testing_live_bytes();
     snprintf(made->dir, sizeof made->dir, "/tmp/errand-operations-XXXXXX");
     assert_non_null(mkdtemp(made->dir));
@@ -70,7 +70,7 @@ rig_teardown(void **state)
     assert_int_equal(system(command), 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
-    assert_int_equal(rig_count_fds(), done->fds);
+    assert_int_equal(test_count_descriptors(), done->fds);
     assert_int_equal(errand_testing_live_bytes(), done->bytes);
     free(done);
     return 0;
@@ -232,17 +232,4 @@ rig_put_executable(test_rig *rig, const char *name, const char *text)
 {
     rig_put(rig, name, text, strlen(text));
     assert_int_equal(chmod(rig_path(rig, name), 0755), 0);
-}
-
-int
-rig_count_fds(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(stream);
-    while (readdir(stream) != NULL)
-        count++;
-    closedir(stream);
-    return count;
 }

@@ -56,6 +56,5 @@ void rig_assert_says(test_rig *rig, const char *part); /* of its message */
 const char *rig_path(test_rig *rig, const char *name);
 void rig_put(test_rig *rig, const char *name, const void *bytes, size_t size);
 void rig_put_executable(test_rig *rig, const char *name, const char *text);
-int rig_count_fds(void);
 
 #endif

@@ -3,7 +3,6 @@
  * another way from there.
  * Method: one program of tasks and operations in inline order; a handler of its steps forks at some
  * of them; children tell their ends through a pipe. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "errand/choice.h"
 #include "errand/snapshot.h"
 #include "forks.h"
+#include "descriptors.h"
 
 enum { TASKS = 4, ROUNDS = 6, BRANCHES = 6 };
 
@@ -195,19 +195,6 @@ mark_at(uint64_t step, unsigned branches)
         mark.seeds[i] = 100 + i / 2; /* each twice */
 }
 
-static unsigned
-count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* ---- going on ------------------------------------------------------------------------------------- */
 
 /* O61 */
@@ -230,12 +217,12 @@ a_child_goes_on_to_the_end_of_a_run_that_nobody_forked(void **state)
 static void
 forks_leave_no_process_and_no_descriptor(void **state)
 {
-    unsigned before = count_descriptors();
+    int before = test_count_descriptors();
 
     need_one_thread();
     mark_at(10, BRANCHES);
     run(*state, NULL);
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(test_count_descriptors(), before);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
 }

@@ -12,27 +12,7 @@
 #include <unistd.h>
 #include "errand/files.h"
 #include "errand/waits.h"
-#include "net_rig.h"
-
-static char dir[64];
-
-static int
-setup(void **state)
-{
-    snprintf(dir, sizeof dir, "/tmp/errand-files-XXXXXX");
-    assert_non_null(mkdtemp(dir));
-    return net_setup(state);
-}
-
-static int
-teardown(void **state)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
-    return net_teardown(state);
-}
+#include "folder_rig.h"
 
 static const char *
 path_of(const char *name)
@@ -364,7 +344,8 @@ a_foreign_descriptor_is_waited_for_and_left_alone(void **state)
 int
 main(void)
 {
-#define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITH_DIR(test)                                                                   \
+    cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_DIR(a_file_is_written_read_and_looked_at),
         WITH_DIR(a_missing_file_and_one_that_exists_have_their_codes),

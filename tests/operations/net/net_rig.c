@@ -2,7 +2,6 @@
 /* Goal: tests say what goes over a connection and what comes of it, and nothing else.
  * Method: see net_rig.h. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -13,21 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "net_rig.h"
+#include "descriptors.h"
 
 static void take(void *arg, errand_completion *completion);
-
-static int
-count_fds(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(stream);
-    while (readdir(stream) != NULL)
-        count++;
-    closedir(stream);
-    return count;
-}
 
 int
 net_setup(void **state)
@@ -37,7 +24,7 @@ net_setup(void **state)
     const char *backend = getenv("ERRAND_NET_BACKEND");
 
     assert_non_null(made);
-    made->fds = count_fds();
+    made->fds = test_count_descriptors();
     made->bytes = errand_testing_live_bytes();
     if (backend != NULL && strcmp(backend, "uring") == 0)
         config.backend = ERRAND_REACTOR_URING;
@@ -72,10 +59,11 @@ net_teardown(void **state)
     errand_executor_abandon(&done->executor);
     /* The loop's thread may have had the last reference, and end later. */
     uint64_t until = errand_deadline_in(3000000000u);
-    while ((count_fds() != done->fds || errand_testing_live_bytes() != done->bytes) &&
+    while ((test_count_descriptors() != done->fds ||
+            errand_testing_live_bytes() != done->bytes) &&
            errand_deadline_in(0) < until)
         sched_yield();
-    assert_int_equal(count_fds(), done->fds);
+    assert_int_equal(test_count_descriptors(), done->fds);
     assert_int_equal(errand_testing_live_bytes(), done->bytes);
     free(done);
     return 0;

@@ -8,27 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "errand/files.h"
-#include "net_rig.h"
-
-static char dir[64];
-
-static int
-setup(void **state)
-{
-    snprintf(dir, sizeof dir, "/tmp/errand-place-XXXXXX");
-    assert_non_null(mkdtemp(dir));
-    return net_setup(state);
-}
-
-static int
-teardown(void **state)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
-    return net_teardown(state);
-}
+#include "folder_rig.h"
 
 static errand_file *
 open_file(net_rig *rig, uint32_t flags)
@@ -264,7 +244,8 @@ an_adopted_descriptor_begins_where_it_stood(void **state)
 int
 main(void)
 {
-#define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITH_DIR(test)                                                                   \
+    cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_DIR(reads_and_writes_go_on_where_the_one_before_left_off),
         WITH_DIR(appends_go_to_the_end_and_move_nothing),

@@ -3,7 +3,6 @@
 #define ERRAND_TESTS_WORKERS_REACTOR_MANY_RIG_H
 /* many_rig: a job that takes from the ring of an accept or receive that goes on, and peers for it. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netinet/in.h>
 #include "rig.h"
 
@@ -169,19 +168,6 @@ are_of(const crowd *self, size_t from, const int32_t *descriptors, size_t count)
         assert_true((fcntl(descriptors[i], F_GETFD) & FD_CLOEXEC) != 0);
         close(descriptors[i]);
     }
-}
-
-static inline int
-count_open(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
 }
 
 #endif

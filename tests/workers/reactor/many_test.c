@@ -5,6 +5,7 @@
  * kernel; ports, bytes and open descriptors are counted. */
 #include "many_rig.h"
 #include "workers/reactor/reactor.h"
+#include "descriptors.h"
 
 static void
 stopped_accept_body(scene *world, const rig_config *config)
@@ -98,7 +99,7 @@ left_accept_body(scene *world, const rig_config *config)
         int before;
 
         crowd_come(&peers, 0);
-        before = count_open();
+        before = test_count_descriptors();
         left.io = (errand_io){.kind = ERRAND_IO_ACCEPT_MANY,
                               .fd = peers.listener,
                               .buffer = ring,
@@ -109,7 +110,7 @@ left_accept_body(scene *world, const rig_config *config)
         scene_await(world, 0, had + 4);
         for (; left.io.ready > 0; left.io.ready--) /* the job's to close */
             close(ring[left.io.first++ % RING]);
-        assert_int_equal(count_open(), before);
+        assert_int_equal(test_count_descriptors(), before);
         close(peers.listener);
         for (int i = 0; i < CLIENTS; i++) /* nobody is kept waiting */
             assert_true(recv(peers.clients[i], &byte, 1, 0) <= 0);
@@ -228,7 +229,7 @@ restarted_accept_body(scene *world, const rig_config *config)
 
     (void)config;
     crowd_come(&peers, 0);
-    before = count_open();
+    before = test_count_descriptors();
     /* Not zeroed where the reactor keeps its own: it must not be taken for something. */
     again.io = (errand_io){.kind = ERRAND_IO_ACCEPT_MANY,
                            .fd = peers.listener,
@@ -240,7 +241,7 @@ restarted_accept_body(scene *world, const rig_config *config)
     tell(world, &again);
     scene_await(world, 0, had + 4);
     are_of(&peers, 0, seen, again.taken);
-    assert_int_equal(count_open(), before);
+    assert_int_equal(test_count_descriptors(), before);
     crowd_go(&peers);
 }
 

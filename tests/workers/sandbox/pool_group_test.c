@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: a control group for each worker: what it bounds, what its end says, that none is left, and
  * that a host which can make none is told so.  Method: real workers, where groups can be made. */
-#include "hostile.h"
-#include "inside_rig.h"
-#include "pool_rig.h"
-#include "reach.h"
+#include "probe_rig.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -85,20 +82,6 @@ need_groups(void)
         test_skip("no control group that counts memory can be made here");
 }
 
-static const rig_news *
-probe(rig *self, const char *name, int64_t number)
-{
-    hostile_request request = {.number = number};
-    errand_spec spec;
-
-    snprintf(request.name, sizeof request.name, "%s", name);
-    spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
-                           sizeof request);
-    rig_start_spec(self, 0, &spec);
-    rig_await(self, self->count + 1);
-    return &self->news[(self->count - 1) % RIG_NEWS];
-}
-
 static void
 who_needs_more_than_memory_bytes_says_memory(void **state) /* S27, 92 */
 {
@@ -124,15 +107,13 @@ static void
 a_kill_by_somebody_is_not_memory(void **state) /* S10, S27 */
 {
     rig *self = *state;
-    hostile_request request = {.name = "sleep", .number = 60};
     errand_spec spec;
     int32_t pid;
 
     need_groups();
     rig_begin(self);
     pid = probe(self, "memory checked", 1)->more.pid;
-    spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
-                           sizeof request);
+    spec = probe_spec(self, "sleep", 60);
     rig_start_spec(self, 0, &spec);
     kill(pid, SIGKILL);
     rig_await(self, 2);

@@ -2,10 +2,7 @@
 /* Goal: a pool of real worker processes: what jobs do there, each end with its own code, and no
  * process, descriptor or zombie left behind, whatever the host does with its children.  Method: the
  * plug-ins of these tests, called through a runtime. */
-#include "hostile.h"
-#include "inside_rig.h"
-#include "pool_rig.h"
-#include "reach.h"
+#include "probe_rig.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -53,36 +50,10 @@ real_teardown(void **state)
 }
 
 static const rig_news *
-await_one(rig *self, const errand_spec *spec)
-{
-    rig_start_spec(self, 0, spec);
-    rig_await(self, self->count + 1);
-    return &self->news[(self->count - 1) % RIG_NEWS];
-}
-
-static const rig_news *
 run_plugin(rig *self, const char *symbol, const void *bytes, size_t size)
 {
     errand_spec spec =
         rig_plugin_spec(self, test_reachable(ERRAND_TEST_PLUGIN), symbol, bytes, size);
-
-    return await_one(self, &spec);
-}
-
-static errand_spec
-probe_spec(rig *self, const char *name, int64_t number)
-{
-    hostile_request request = {.number = number};
-
-    snprintf(request.name, sizeof request.name, "%s", name);
-    return rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
-                           sizeof request);
-}
-
-static const rig_news *
-run_probe(rig *self, const char *name, int64_t number)
-{
-    errand_spec spec = probe_spec(self, name, number);
 
     return await_one(self, &spec);
 }
@@ -160,12 +131,12 @@ what_a_plugin_says_of_its_failure_is_told(void **state)
 }
 
 static void
-check_crash(rig *self, const char *probe, int64_t number, errand_code code, int detail)
+check_crash(rig *self, const char *name, int64_t number, errand_code code, int detail)
 {
-    const rig_news *news = run_probe(self, probe, number);
+    const rig_news *news = probe(self, name, number);
 
     if (news->outcome != ERRAND_CRASHED || news->code != code)
-        fail_msg("%s: outcome %d, code %s: %s", probe, (int)news->outcome,
+        fail_msg("%s: outcome %d, code %s: %s", name, (int)news->outcome,
                  errand_code_name(news->code), news->message);
     if (code == ERRAND_CODE_EXITED)
         assert_int_equal(news->job_code, detail);
@@ -204,7 +175,7 @@ each_end_of_a_process_has_its_code(void **state) /* S10, C-L11, C-F6, C-F9 */
     news = await_one(self, &spec);
     assert_int_equal(news->outcome, ERRAND_FAILED);
     assert_int_equal(news->code, ERRAND_CODE_DEADLINE);
-    assert_int_equal(run_probe(self, "ordinary", 0)->outcome, ERRAND_COMPLETED);
+    assert_int_equal(probe(self, "ordinary", 0)->outcome, ERRAND_COMPLETED);
 }
 
 static void
@@ -215,7 +186,7 @@ a_worker_that_somebody_kills_was_killed(void **state)
     int32_t pid;
 
     rig_begin(self);
-    pid = run_probe(self, "ordinary", 0)->more.pid;
+    pid = probe(self, "ordinary", 0)->more.pid;
     spec = probe_spec(self, "sleep", 60);
     rig_start_spec(self, 0, &spec);
     kill(pid, SIGKILL);
@@ -234,7 +205,7 @@ a_denied_call_is_named_where_the_policy_asks_for_it(void **state)
 
     self->policy.on_deny = ERRAND_DENY_REPORT;
     rig_begin(self);
-    news = run_probe(self, "call", SYS_ptrace);
+    news = probe(self, "call", SYS_ptrace);
     assert_int_equal(news->outcome, ERRAND_CRASHED);
     assert_int_equal(news->code, ERRAND_CODE_POLICY);
     assert_int_equal(news->more.denied_call, SYS_ptrace);
@@ -269,7 +240,7 @@ a_worker_has_no_signal_blocked_or_ignored(void **state) /* C-G3 */
     signal(SIGUSR1, SIG_IGN);
     rig_begin(self);
     signal(SIGUSR1, SIG_DFL);
-    assert_int_equal(run_probe(self, "signals", 0)->outcome, ERRAND_COMPLETED);
+    assert_int_equal(probe(self, "signals", 0)->outcome, ERRAND_COMPLETED);
     memcpy(&response, self->first, sizeof self->first);
     assert_int_equal(response.result, 0);
 }
@@ -317,7 +288,7 @@ a_host_that_ignores_sigchld_hears_of_ends(void **state) /* S11 */
     sigaction(SIGCHLD, &ignore, &before);
     rig_begin(self);
     for (int i = 0; i < 20; i++)
-        check_stolen(run_probe(self, "_exit", 7));
+        check_stolen(probe(self, "_exit", 7));
     rig_end(self);
     sigaction(SIGCHLD, &before, NULL);
 }
@@ -338,11 +309,11 @@ a_thief_of_statuses_changes_no_end(void **state) /* S11 */
     pthread_t thief;
 
     rig_begin(self);
-    run_probe(self, "ordinary", 0);
+    probe(self, "ordinary", 0);
     atomic_init(&over, false);
     assert_int_equal(pthread_create(&thief, NULL, steal, &over), 0);
     for (int i = 0; i < 20; i++)
-        check_stolen(run_probe(self, "_exit", 7));
+        check_stolen(probe(self, "_exit", 7));
     atomic_store_explicit(&over, true, memory_order_release);
     pthread_join(thief, NULL);
 }
@@ -419,7 +390,7 @@ be_host(rig *self, int out)
     int32_t pid;
 
     rig_begin(self);
-    pid = run_probe(self, "ordinary", 0)->more.pid;
+    pid = probe(self, "ordinary", 0)->more.pid;
     errand_spec spec = probe_spec(self, "burn deaf", 0);
     rig_start_spec(self, 0, &spec);
     if (write(out, &pid, sizeof pid) != sizeof pid)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "pool_rig.h"
-#include <dirent.h>
+#include "descriptors.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,20 +123,6 @@ rig_await_started(rig *self, uint64_t started)
         nanosleep(&pause, NULL);
     rig_await_ready(self, 1);
 }
-
-int
-rig_count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 int
 rig_setup(void **state)
 {
@@ -148,7 +134,7 @@ rig_setup(void **state)
     self->config.workers_max = 1;
     self->runtime_config.struct_size = sizeof self->runtime_config;
     self->bytes = errand_testing_live_bytes();
-    self->descriptors = rig_count_descriptors();
+    self->descriptors = test_count_descriptors();
     rig_symbol = "first";
     *state = self;
     return 0;
@@ -197,7 +183,7 @@ all_ended(rig *self)
 {
     return atomic_load_explicit(&self->sim.living, memory_order_relaxed) == 0 &&
            errand_testing_live_bytes() == self->bytes &&
-           rig_count_descriptors() == self->descriptors;
+           test_count_descriptors() == self->descriptors;
 }
 
 int
@@ -212,7 +198,7 @@ rig_teardown(void **state)
     for (int i = 0; i < 50000 && !all_ended(self); i++)
         nanosleep(&pause, NULL);
     assert_int_equal(atomic_load_explicit(&self->sim.living, memory_order_relaxed), 0);
-    assert_int_equal(rig_count_descriptors(), self->descriptors);
+    assert_int_equal(test_count_descriptors(), self->descriptors);
     assert_int_equal(errand_testing_live_bytes(), self->bytes);
     free(self);
     return 0;

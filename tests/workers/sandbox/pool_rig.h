@@ -68,7 +68,6 @@ errand_sandbox_snapshot rig_snapshot(rig *self);
 void rig_await_ready(rig *self, uint32_t count);
 /* Waits until so many were started in all, and one is ready. */
 void rig_await_started(rig *self, uint64_t started);
-int rig_count_descriptors(void);
 extern const errand_job_type rig_job_type;
 /* The entry's symbol of jobs that are made from now on. */
 extern const char *rig_symbol;

@@ -3,9 +3,8 @@
  * words, and the pool goes on as soon as it can; so do programs that end at once, are of another
  * version or were replaced, whoever takes the host's children.  Method: real workers; system calls of
  * the monitor's are answered by this file, and the n-th of them fails. */
-#include "hostile.h"
-#include "pool_rig.h"
-#include "reach.h"
+#include "probe_rig.h"
+#include "descriptors.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -169,25 +168,11 @@ create(rig *self)
                                  sizeof self->text);
 }
 
-static const rig_news *
-probe(rig *self, const char *name, int64_t number)
-{
-    hostile_request request = {.number = number};
-    errand_spec spec;
-
-    snprintf(request.name, sizeof request.name, "%s", name);
-    spec = rig_plugin_spec(self, test_reachable(ERRAND_TEST_HOSTILE), "probe", &request,
-                           sizeof request);
-    rig_start_spec(self, 0, &spec);
-    rig_await(self, self->count + 1);
-    return &self->news[(self->count - 1) % RIG_NEWS];
-}
-
 /* The descriptors that are open, after the executor's own thread has let go of them. */
 static void
 check_descriptors(const rig *self)
 {
-    while (rig_count_descriptors() != self->descriptors) /* the watchdog ends it */
+    while (test_count_descriptors() != self->descriptors) /* the watchdog ends it */
         sched_yield();
 }
 
@@ -244,8 +229,8 @@ a_pool_whose_next_start_fails_recovers(void **state) /* S28, C-L10 */
         assert_int_equal(news->outcome, ERRAND_COMPLETED);
         rig_await_ready(self, 1);
         if (descriptors == 0)
-            descriptors = rig_count_descriptors();
-        assert_int_equal(rig_count_descriptors(), descriptors);
+            descriptors = test_count_descriptors();
+        assert_int_equal(test_count_descriptors(), descriptors);
         atomic_store_explicit(&which, NULL, memory_order_release);
         atomic_store_explicit(&left, n, memory_order_release);
         assert_int_equal(probe(self, "_exit", 3)->code, ERRAND_CODE_EXITED);
