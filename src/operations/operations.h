@@ -84,6 +84,9 @@ void errand__operation_payload(errand_payload *out_payload,
 /* bytes of size behind a errand_file_bytes; the block has sizeof(errand_file_bytes) + size + 1. */
 void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block,
                                      size_t size);
+/* A job's end: 0 with an errand_file_written as payload, or MEMORY. */
+int32_t errand__operation_written(errand_job *job, uint64_t written,
+                                  errand_payload *out_payload);
 
 /* ---- directories (directory.c) -------------------------------------------------------------------------- */
 typedef struct errand__dir_names {

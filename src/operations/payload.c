@@ -49,6 +49,18 @@ errand__operation_payload_bytes(errand_payload *out_payload, void *own_block, si
                               sizeof *file + size);
 }
 
+int32_t
+errand__operation_written(errand_job *job, uint64_t written, errand_payload *out_payload)
+{
+    errand_file_written *made = errand__operation_block_alloc(sizeof *made);
+
+    if (made == NULL)
+        return errand__operation_no_memory(job, sizeof *made);
+    made->written = written;
+    errand__operation_payload(out_payload, &errand_file_written_type, made, sizeof *made);
+    return 0;
+}
+
 uint64_t
 errand_file_bytes_digest(const void *data, size_t size)
 {

@@ -252,15 +252,10 @@ write_poll(errand_job *job, void *state, errand_payload *out_payload)
         };
         return errand__wait_ask(job, wait);
     }
-    errand_file_written *written = errand__operation_block_alloc(sizeof *written);
-    if (written == NULL)
-        return errand__operation_no_memory(job, sizeof *written);
-    written->written = at->size;
-    if (at->moves && !at->base.file->appends)
+    code = errand__operation_written(job, at->size, out_payload);
+    if (code == 0 && at->moves && !at->base.file->appends)
         errand__file_move(at->base.file, at->offset + (int64_t)at->size);
-    errand__operation_payload(out_payload, &errand_file_written_type, written,
-                              sizeof *written);
-    return 0;
+    return code;
 }
 
 static int32_t

@@ -76,15 +76,7 @@ copy_poll(errand_job *job, void *state, errand_payload *out_payload)
 
     if (code == 0)
         code = go_on(job, copy);
-    if (code != 0)
-        return code;
-    errand_file_written *written = errand__operation_block_alloc(sizeof *written);
-    if (written == NULL)
-        return errand__operation_no_memory(job, sizeof *written);
-    written->written = copy->done;
-    errand__operation_payload(out_payload, &errand_file_written_type, written,
-                              sizeof *written);
-    return 0;
+    return code != 0 ? code : errand__operation_written(job, copy->done, out_payload);
 }
 
 static int32_t

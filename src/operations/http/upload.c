@@ -247,19 +247,6 @@ look(errand__transfer *transfer)
 }
 
 static int32_t
-give_sent(errand_job *job, size_t sent, errand_payload *out_payload)
-{
-    errand_file_written *written = errand__operation_block_alloc(sizeof *written);
-
-    if (written == NULL)
-        return errand__operation_no_memory(job, sizeof *written);
-    written->written = sent;
-    errand__operation_payload(out_payload, &errand_file_written_type, written,
-                              sizeof *written);
-    return 0;
-}
-
-static int32_t
 send_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     upload_state *self = state;
@@ -289,7 +276,7 @@ send_poll(errand_job *job, void *state, errand_payload *out_payload)
         transfer->piece_left = 0;
     }
     if (code == 0)
-        code = give_sent(job, sent ? self->size : 0, out_payload);
+        code = errand__operation_written(job, sent ? self->size : 0, out_payload);
     return done(self, code, false);
 }
 
