@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: what ends together ends in the order of waits and generations (O42).
+/* Goal: what ends together ends in the order of waits and generations (O42), and what is queued
+ * before what runs (O57).
  * Method: slots are used again so that their order is not the order of names, and waits are
- * registered in a third order. */
+ * registered in a third order; the hook of one that runs looks at the sums. */
 #include "counted.h"
 
 enum { WORKS = 4 };
@@ -72,6 +73,59 @@ an_end_that_tells_everyone_does_so_in_the_order_of_their_names(void **state)
         assert_int_equal(works[i].reason, ERRAND_REASON_SHUTDOWN);
 }
 
+static uint64_t cancelled_before; /* when the first one that ran was asked to end */
+
+static void
+note_sums(counted *self, counted_place place)
+{
+    errand_snapshot snapshot;
+
+    if (place != AT_CANCEL)
+        return;
+    assert_int_equal(errand_runtime_snapshot(self->world->runtime, &snapshot), ERRAND_OK);
+    cancelled_before = snapshot.cancelled;
+}
+
+static void
+what_is_queued_is_cancelled_before_what_runs_is_asked_to_end(void **state)
+{
+    /* O57, O73: a body that heeds it would let its worker begin the next one */
+    static const struct {
+        errand_shutdown_mode mode;
+        bool waitless;
+    } rows[] = {{ERRAND_SHUTDOWN_QUIET, false},
+                {ERRAND_SHUTDOWN_QUIET, true},
+                {ERRAND_SHUTDOWN_RUN, false}};
+    errand_runtime_config config = {.struct_size = sizeof config};
+    test_world *world = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        world_end(world);
+        world_begin(world, &config, 0);
+        for (int k = 0; k < WORKS; k++) {
+            works[k] = (counted){
+                .lingers = k == 0, .on = note_sums, .no_continuation = rows[i].waitless};
+            counted_submit(world, &works[k]);
+            if (k == 0)
+                world_step(world, SIZE_MAX);
+        }
+        assert_int_equal(works[0].count[AT_BODY], 1);
+        cancelled_before = 0;
+        assert_int_equal(errand_runtime_shutdown(&world->runtime,
+                                                 errand_deadline_in(5000000000),
+                                                 rows[i].mode, &world->report),
+                         ERRAND_OK);
+        errand_executor_abandon(&world->executor);
+        world->ended = true;
+        assert_int_equal(works[0].count[AT_CANCEL], 1);
+        assert_int_equal(cancelled_before, WORKS - 1);
+        for (int k = 0; k < WORKS; k++) {
+            assert_int_equal(works[k].count[AT_BODY], k == 0);
+            counted_check_ended(&works[k]);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -80,6 +134,7 @@ main(void)
     cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
         WITH_WORLD(a_quiet_end_drops_waits_in_the_order_of_their_names),
         WITH_WORLD(an_end_that_tells_everyone_does_so_in_the_order_of_their_names),
+        WITH_WORLD(what_is_queued_is_cancelled_before_what_runs_is_asked_to_end),
     };
     return test_group("runtime/end_order", tests, NULL, NULL);
 }

@@ -304,6 +304,29 @@ the_end_of_a_lease_frees_the_runner_of_a_pending_job(void **state)
     custom_close(&world, self);
 }
 
+/* O57, D142: what is queued in a domain is cancelled where it is; a host's threads would begin it. */
+static void
+the_end_of_a_lease_hands_over_nothing_more(void **state)
+{
+    (void)state;
+    scene world;
+    errand_report report;
+    errand_spec spec = ERRAND_SPEC_INIT;
+    hostmade *self = custom_open(&world, 1, 0);
+    spec.kind = 1;
+    spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
+    spec.held_job = &count_job;
+    spec.domain = 7;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(errand_start(world.leases[0], &spec, NULL, NULL), ERRAND_OK);
+    assert_int_equal(self->count, 1);
+    assert_int_equal(errand_lease_shutdown(&world.leases[0], 0, &report), ERRAND_OK);
+    assert_int_equal(report.accounts.cancelled, 3);
+    assert_int_equal(self->count, 1);
+    scene_await(&world, 0, 3);
+    custom_close(&world, self);
+}
+
 static test_gate body_gate;
 
 static int32_t
@@ -480,6 +503,7 @@ main(void)
         cmocka_unit_test(an_executor_may_finish_work_inside_submit),
         cmocka_unit_test(an_async_job_is_polled_by_its_runner_until_it_is_ready),
         cmocka_unit_test(the_end_of_a_lease_frees_the_runner_of_a_pending_job),
+        cmocka_unit_test(the_end_of_a_lease_hands_over_nothing_more),
         cmocka_unit_test(a_body_that_outlives_its_runtime_ends_alone),
         cmocka_unit_test(many_runs_at_once_are_counted_exactly),
         cmocka_unit_test(the_hosts_refusals_are_passed_on),

@@ -6,6 +6,9 @@
 
 /* One round of news; true if there was any. */
 bool errand__end_news(errand_runtime *runtime, errand_shutdown_mode mode);
+/* Settles as cancelled what no worker has begun (O57), and asks nothing else to end.  A wait for it
+ * stays for its turn, in key order.  waited_only: what nobody waits for stays queued. */
+void errand__end_queued(errand_runtime *runtime, bool waited_only);
 /* Asks everything armed to end, in slot order within key order of the waits before.  only: of this
  * lease; NULL = of all. */
 void errand__end_cancel(errand_runtime *runtime, const errand_lease *only,

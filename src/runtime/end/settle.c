@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: what is out is asked to end, and waited for until a deadline.
  *
+ * What is queued is cancelled before anything that runs is asked: a body that heeds it lets its
+ * worker go, which would begin the next one that is to be cancelled, and that may take its time.
+ *
  * A lease's end tells nobody: what comes stays buffered for the next drain.  A runtime's drains
  * meanwhile, since what handlers do may settle more. */
 #include "runtime/end/end.h"
@@ -45,6 +48,25 @@ at_rest(const errand_runtime *runtime, const errand_lease *only)
     for (uint32_t i = 0; i < count; i++)
         owed += runtime->leases[i]->owed;
     return owed == 0;
+}
+
+void
+errand__end_queued(errand_runtime *runtime, bool waited_only)
+{
+    for (uint32_t slot = 1; slot <= runtime->registrar.fresh; slot++) {
+        errand__record *record = &runtime->registrar.records[slot];
+        bool waited = record->wait_state == ERRAND__WAIT_ACTIVE;
+
+        if (record->phase != ERRAND__PHASE_ARMED || record == runtime->hand ||
+            (waited_only && !waited) ||
+            !errand__cancel_queued(runtime, record, ERRAND_CANCELLED,
+                                   ERRAND_CODE_CANCELLED))
+            continue;
+        if (!waited)
+            errand__cancel_record(runtime, record, ERRAND_REASON_SHUTDOWN);
+        else if (record->reason == 0)
+            record->reason = ERRAND_REASON_SHUTDOWN;
+    }
 }
 
 void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: the end, which always comes (O73).
  *
- * Admission stops first.  Tasks and waits are cancelled in key order, hooks run, queued
- * operations are settled as cancelled.  Then the owner drains until nothing is unsettled or the
+ * Admission stops first.  Queued operations are settled as cancelled, tasks and waits are
+ * cancelled in key order, hooks run.  Then the owner drains until nothing is unsettled or the
  * deadline has come: running bodies may still end.  What is left after that is outstanding: the
  * inbox is closed, the block is told how many puts it will still refuse, decoders and hooks are
  * dropped here, and the report names the number.  Nothing of the runtime is touched afterwards
@@ -54,6 +54,11 @@ run_down(errand_runtime *runtime, uint64_t deadline_ns)
     errand_turn turn;
     bool calling = errand__calls_begin(runtime);
 
+    if (!errand__seeded(runtime)) { /* there virtual time says what has begun */
+        runtime->driving = true;    /* no domain goes on */
+        errand__end_queued(runtime, true);
+        runtime->driving = false;
+    }
     errand__tasks_cancel_all(runtime, ERRAND_REASON_SHUTDOWN);
     end_waits(runtime, ERRAND_SHUTDOWN_RUN);
     if (errand__seeded(runtime))
@@ -244,6 +249,7 @@ errand_runtime_shutdown(errand_runtime **take_runtime, uint64_t deadline_ns,
     runtime->frame = errand__frame_innermost();
     runtime->draining = runtime->driving = true; /* no host code may drain or drive now */
     report.live_tasks = errand__tasks_live(runtime);
+    errand__end_queued(runtime, false);
     errand__tasks_abort_all(runtime);
     report.live_waits = mode == ERRAND_SHUTDOWN_RUN ? runtime->wait_count : 0;
     errand__asked_release(runtime);

@@ -9,11 +9,13 @@
  * In inline order nothing overlaps anyway; there a domain only keeps dues in order (scheduler). */
 #include "runtime/runtime.h"
 
-/* In the last part of a runtime's end everything queued is cancelled, one after the other. */
+/* In the last part of a runtime's end, and in that of the lease, everything queued is cancelled, one
+ * after the other. */
 static bool
-ends(const errand_runtime *runtime)
+ends(const errand_runtime *runtime, const errand_lease *lease)
 {
-    return runtime->closing && runtime->draining && runtime->driving;
+    return (runtime->closing && runtime->draining && runtime->driving) ||
+           lease->refusing || lease->closed;
 }
 
 static void
@@ -22,11 +24,11 @@ go_on(errand_runtime *runtime, errand__domain *domain)
     errand__extra *extra;
     errand__record *record;
 
-    if (domain->handed || errand__list_empty(&domain->queue) || ends(runtime))
+    if (domain->handed || errand__list_empty(&domain->queue))
         return;
     extra = ERRAND__CONTAINER(domain->queue.next, errand__extra, domain_link);
     record = &runtime->registrar.records[extra->slot];
-    if (!extra->begun || runtime->leases[record->lease]->closed)
+    if (!extra->begun || ends(runtime, runtime->leases[record->lease]))
         return;
     domain->handed = true;
     errand__hand_over(runtime, record);
