@@ -82,6 +82,9 @@ typedef struct errand__transfer {
 /* Everything of config is copied.  uploads: its body comes later.  NULL = no memory. */
 errand__transfer *errand__transfer_create(const errand_http_config *config,
                                           const errand__origin *origin, bool uploads);
+/* Its settings; false = no memory (setup.c). */
+bool errand__transfer_set_up(errand__transfer *transfer, const errand_http_config *config,
+                             const errand__origin *origin, bool uploads);
 void errand__transfer_destroy(errand__transfer *transfer); /* NULL-safe */
 /* Another url with the same settings; post false = GET from now on. */
 bool errand__transfer_again(errand__transfer *transfer, const char *url, bool post);

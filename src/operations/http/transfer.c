@@ -2,13 +2,10 @@
 /* transfer: one request in libcurl's hands.
  *
  * Design notes: libcurl says which sockets it waits for and until when; whoever drives it waits with
- * the reactor's requests and says what came of it.  It is told all addresses, so that it
- * never looks a name up, which it would do on a thread.  Redirects are followed by the
- * operation, which knows to where it may. */
+ * the reactor's requests and says what came of it.  Redirects are followed by the operation,
+ * which knows to where it may. */
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include "operations/http/http.h"
 
 #if ERRAND_HAS_CURL
@@ -18,15 +15,13 @@ enum {
     STREAM_AHEAD = 256 * 1024,
     STEPS_AT_ONCE = 64
 };
-static const long connect_default_ms = 10000;
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg);
 static int on_timer(CURLM *multi, long ms, void *arg);
 static size_t on_head(char *bytes, size_t size, size_t count, void *arg);
 static size_t on_body(char *bytes, size_t size, size_t count, void *arg);
 static size_t on_read(char *out, size_t size, size_t count, void *arg);
-static bool set_up(errand__transfer *transfer, const errand_http_config *config,
-                   const errand__origin *origin, bool uploads);
+static bool listen_to(errand__transfer *transfer);
 
 errand__transfer *
 errand__transfer_create(const errand_http_config *config, const errand__origin *origin,
@@ -48,165 +43,31 @@ errand__transfer_create(const errand_http_config *config, const errand__origin *
     made->multi = curl->curl_multi_init();
     made->easy = curl->curl_easy_init();
     if (made->multi == NULL || made->easy == NULL ||
-        !set_up(made, config, origin, uploads)) {
+        !errand__transfer_set_up(made, config, origin, uploads) || !listen_to(made)) {
         errand__transfer_destroy(made);
         return NULL;
     }
     return made;
 }
 
-/* "host:port:address,address": what libcurl would have looked up. */
+/* And it begins. */
 static bool
-add_addresses(errand__transfer *transfer, const errand_http_config *config,
-              const errand__origin *origin)
-{
-    const errand_addresses *all = config->addresses;
-    size_t room =
-        sizeof origin->host + 16 + all->count * (sizeof all->addresses[0].text + 3);
-    char *entry = errand__operation_block_alloc(room);
-    size_t used;
-    struct curl_slist *list;
-
-    if (entry == NULL)
-        return false;
-    used = errand__text_format(entry, room, "%s:%u:", origin->host, origin->port);
-    for (size_t i = 0; i < all->count; i++) {
-        bool six = all->addresses[i].family == 6;
-
-        used +=
-            errand__text_format(entry + used, room - used, "%s%s%s%s", i > 0 ? "," : "",
-                                six ? "[" : "", all->addresses[i].text, six ? "]" : "");
-    }
-    list = errand__curl_load()->curl_slist_append(transfer->resolve, entry);
-    errand__operation_block_free(entry);
-    if (list != NULL)
-        transfer->resolve = list;
-    return list != NULL;
-}
-
-/* Without a value libcurl would take it for "leave this header out". */
-static bool
-add_header(errand__transfer *transfer, const char *header)
-{
-    size_t name = strcspn(header, ":");
-    bool empty = header[name + 1 + strspn(header + name + 1, " \t")] == 0;
-    char *bare = empty ? errand__operation_block_alloc(name + 2) : NULL;
-    struct curl_slist *list = NULL;
-
-    if (bare != NULL) {
-        memcpy(bare, header, name);
-        bare[name] = ';';
-    }
-    if (!empty || bare != NULL)
-        list = errand__curl_load()->curl_slist_append(transfer->headers,
-                                                      empty ? bare : header);
-    errand__operation_block_free(bare);
-    if (list != NULL)
-        transfer->headers = list;
-    return list != NULL;
-}
-
-static bool
-set_up_safety(errand__transfer *transfer, const errand_http_config *config)
+listen_to(errand__transfer *transfer)
 {
     const errand__curl *curl = errand__curl_load();
     CURL *easy = transfer->easy;
-    bool checks = (config->flags & ERRAND_HTTP_UNCHECKED) == 0;
 
-    curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl->curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    curl->curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    curl->curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_NONE); /* of the url */
-    curl->curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, checks ? 1L : 0L);
-    curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, checks ? 2L : 0L);
-    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl->curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    if (curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
-        return false;
-#endif
-    return config->ca_file == NULL ||
-           curl->curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file) == CURLE_OK;
-}
-
-/* As libcurl's own syntax has it: "Name:" leaves that header out. */
-static bool
-leave_out(errand__transfer *transfer, const char *header)
-{
-    struct curl_slist *list =
-        errand__curl_load()->curl_slist_append(transfer->headers, header);
-
-    if (list != NULL)
-        transfer->headers = list;
-    return list != NULL;
-}
-
-/* "Expect" makes a server that does not know it wait for a second: only who asks for it has it. */
-static bool
-set_up_upload(errand__transfer *transfer, const errand_http_config *config)
-{
-    const errand__curl *curl = errand__curl_load();
-    CURL *easy = transfer->easy;
-    bool unknown = config->body_size == ERRAND_HTTP_SIZE_UNKNOWN, expects = false;
-
-    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
-        expects = expects || strncasecmp(config->headers[i], "Expect:", 7) == 0;
-    curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
-    curl->curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
-    curl->curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
-    curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                           unknown ? (curl_off_t)-1 : (curl_off_t)config->body_size);
-    return (expects || leave_out(transfer, "Expect:")) &&
-           (!unknown || add_header(transfer, "Transfer-Encoding: chunked"));
-}
-
-static bool
-set_up_body(errand__transfer *transfer, const errand_http_config *config)
-{
-    const errand__curl *curl = errand__curl_load();
-
-    curl->curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                           (curl_off_t)config->body_size);
-    return curl->curl_easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS,
-                                  config->body == NULL ? "" : config->body) == CURLE_OK;
-}
-
-static bool
-set_up(errand__transfer *transfer, const errand_http_config *config,
-       const errand__origin *origin, bool uploads)
-{
-    const errand__curl *curl = errand__curl_load();
-    CURL *easy = transfer->easy;
-    uint64_t ms = config->connect_limit_ns / 1000000;
-
-    if (!set_up_safety(transfer, config))
-        return false;
-    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
-        if (!add_header(transfer, config->headers[i]))
-            return false;
-    if (uploads
-            ? !set_up_upload(transfer, config)
-            : (config->flags & ERRAND_HTTP_POST) != 0 && !set_up_body(transfer, config))
-        return false;
-    if (!origin->numeric && !add_addresses(transfer, config, origin))
-        return false;
-    curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
-    curl->curl_easy_setopt(easy, CURLOPT_RESOLVE, transfer->resolve);
-    curl->curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                           ms == 0          ? connect_default_ms
-                           : ms > INT32_MAX ? (long)INT32_MAX
-                                            : (long)ms);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+    curl->curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETDATA, transfer);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_TIMERFUNCTION, on_timer);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_TIMERDATA, transfer);
-    return curl->curl_easy_setopt(easy, CURLOPT_URL, config->url) == CURLE_OK &&
-           curl->curl_multi_add_handle(transfer->multi, easy) == CURLM_OK;
+    return curl->curl_multi_add_handle(transfer->multi, easy) == CURLM_OK;
 }
 
 void
