@@ -69,11 +69,14 @@ enum { ERRAND_AT_POSITION = -1 };
  * errand_spec_write_at: all of the bytes, which are copied.  Gives: errand_file_written_type.
  * errand_spec_seek: moves the position to offset bytes behind from; gives it as
  *   errand_file_place_type.  UNSUPPORTED: it has none.
+ * errand_spec_truncate: it has size bytes from then on; what it gains reads as zero bytes.
+ *   Done at once, on the reactor's thread; moves no position.  UNSUPPORTED: it has none.
  * errand_spec_sync: what was written before is on the disk; data_only: not its times.
  * errand_spec_file_stat: of an open file.   Gives: errand_file_stat_type.
  * errand_spec_file_close: closes it and says if that failed.  EBUSY: operations on it are
  *   out, or somebody else holds it.
- * Thread: [owner].   Errors: ENOMEM · EINVAL (more than 2^30 bytes) · EBUSY. */
+ * Thread: [owner].   Errors: ENOMEM · EINVAL (more than 2^30 bytes; a size above 2^63 - 1) ·
+ *   EBUSY. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_read_at(
     errand_spec *out_spec, errand_file *file, size_t size, int64_t offset);
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_read_rest(
@@ -93,6 +96,8 @@ ERRAND_API extern const errand_payload_type errand_file_place_type;
 ERRAND_API uint64_t errand_file_place_digest(const void *data, size_t size);
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_seek(
     errand_spec *out_spec, errand_file *file, int64_t offset, errand_from from);
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_spec_truncate(errand_spec *out_spec, errand_file *file, uint64_t size);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_sync(errand_spec *out_spec, errand_file *file, bool data_only);
 ERRAND_API ERRAND_MUST_USE errand_status

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 #include "operations/files/files.h"
 
 enum { BYTES_MAX = 1 << 30, REST_FIRST = 1 << 16, REST_DEFAULT = 64 << 20 };
@@ -17,7 +18,7 @@ typedef struct at_state {
     errand__file_state base;
     size_t size, done;
     size_t max;               /* of the rest; 0 = so many bytes as size says */
-    int64_t offset;           /* -1 = it has no position */
+    int64_t offset;           /* -1 = it has no position; of a truncate: the size */
     bool moves;               /* the position, when it is done */
     errand_file_bytes *block; /* of a read */
     const char *bytes;        /* of a write */
@@ -29,6 +30,7 @@ static int32_t read_poll(errand_job *job, void *state, errand_payload *out_paylo
 static int32_t write_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t sync_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t stat_poll(errand_job *job, void *state, errand_payload *out_payload);
+static int32_t truncate_poll(errand_job *job, void *state, errand_payload *out_payload);
 static void at_drop(void *state);
 
 #define AT_JOB(what, text)                                                               \
@@ -42,6 +44,7 @@ AT_JOB(read, "read");
 AT_JOB(write, "write");
 AT_JOB(sync, "sync");
 AT_JOB(stat, "stat");
+AT_JOB(truncate, "truncate");
 
 static errand_status
 prepare(errand_spec *out_spec, errand_file *file, uint32_t kind,
@@ -135,6 +138,20 @@ errand_spec_file_stat(errand_spec *out_spec, errand_file *file)
     ERRAND_REQUIRE_ARG(out_spec != NULL && file != NULL, ERRAND_EINVAL,
                        "out_spec or file is NULL");
     return prepare(out_spec, file, ERRAND_KIND_STAT, &stat_job, 0, &state);
+}
+
+errand_status
+errand_spec_truncate(errand_spec *out_spec, errand_file *file, uint64_t size)
+{
+    at_state *state;
+
+    ERRAND_REQUIRE_ARG(out_spec != NULL && file != NULL && size <= INT64_MAX,
+                       ERRAND_EINVAL, "out_spec or file is NULL, or size is too large");
+    errand_status status =
+        prepare(out_spec, file, ERRAND_KIND_TRUNCATE, &truncate_job, 0, &state);
+    if (status == ERRAND_OK)
+        state->offset = (int64_t)size;
+    return status;
 }
 
 /* ---- bodies --------------------------------------------------------------------------------------- */
@@ -302,6 +319,30 @@ stat_poll(errand_job *job, void *state, errand_payload *out_payload)
         return errand__operation_refused(job, -wait->io.result, "statx",
                                          "cannot look at the file");
     return errand__file_give_stat(job, &at->status, out_payload);
+}
+
+/* The kernel's queue has no such request: the call itself waits for no device but the disk. */
+static int32_t
+truncate_poll(errand_job *job, void *state, errand_payload *out_payload)
+{
+    const at_state *at = state;
+    int32_t code = errand__file_ready(job, state);
+    int result = -1;
+
+    (void)out_payload;
+    if (code != 0)
+        return code;
+    if (!errand_file_is_seekable(at->base.file))
+        return errand__operation_failed(job, ERRAND_OPERATION_UNSUPPORTED,
+                                        "it has no position: what it gives comes once");
+    do
+        result = ftruncate(errand_file_fd(at->base.file), at->offset);
+    while (result != 0 && errno == EINTR);
+    if (result != 0)
+        return errand__operation_refused(job, errno, "ftruncate",
+                                         "the file cannot be made %lld bytes long",
+                                         (long long)at->offset);
+    return 0;
 }
 
 static void

@@ -94,6 +94,28 @@ a_file_is_written_read_and_looked_at(void **state)
     errand_file_abandon(&file);
 }
 
+/* L3: what the system says of a close is told, and the descriptor is nobody's any more. */
+static void
+a_close_that_fails_is_told(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_spec spec;
+
+    put("closed", "x", 1);
+    assert_int_equal(errand_spec_open(&spec, path_of("closed"), ERRAND_OPEN_READ, 0),
+                     ERRAND_OK);
+    net_run(rig, &spec, &result);
+    errand_file *file = result.payload.data;
+    assert_int_equal(close(errand_file_fd(file)), 0); /* somebody else's doing */
+    assert_int_equal(errand_spec_file_close(&spec, file), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    assert_int_equal(result.sys_errno, EBADF);
+    net_assert_failed(&result, ERRAND_OPERATION_IO);
+    assert_int_equal(errand_file_fd(file), -1);
+    errand_file_abandon(&file);
+}
+
 static void
 a_missing_file_and_one_that_exists_have_their_codes(void **state)
 {
@@ -348,6 +370,7 @@ main(void)
     cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_DIR(a_file_is_written_read_and_looked_at),
+        WITH_DIR(a_close_that_fails_is_told),
         WITH_DIR(a_missing_file_and_one_that_exists_have_their_codes),
         WITH_DIR(names_are_made_moved_listed_and_removed),
         WITH_DIR(a_copy_has_the_same_bytes_and_mode),

@@ -2,6 +2,7 @@
 /* Goal: the position of a file is where what succeeded left it, in every order of ends, and what shares
  * a domain happens as it was submitted.
  * Method: a directory of its own for each test, looked at by plain system calls. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,6 +223,62 @@ what_has_no_position_says_so(void **state)
     errand_file_abandon(&file);
 }
 
+static uint64_t
+size_of(net_rig *rig, errand_file *file)
+{
+    net_result result = {.started = false};
+    errand_spec spec;
+
+    assert_int_equal(errand_spec_file_stat(&spec, file), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    assert_int_equal(result.outcome, ERRAND_COMPLETED);
+    uint64_t size = ((const errand_file_stat *)result.payload.data)->size;
+    net_clear(&result);
+    return size;
+}
+
+/* L5 */
+static void
+a_truncated_file_has_that_size_and_its_position_stays(void **state)
+{
+    static const uint64_t sizes[] = {4, 4, 0, 6};
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    int ends[2];
+    errand_spec spec;
+    errand_file *file = open_file(rig, both);
+
+    write_here(rig, file, "0123456789");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        assert_int_equal(errand_spec_truncate(&spec, file, sizes[i]), ERRAND_OK);
+        net_run(rig, &spec, &result);
+        net_assert_nothing(&result);
+        assert_int_equal(size_of(rig, file), sizes[i]);
+        assert_int_equal(seek(rig, file, 0, ERRAND_FROM_POSITION), 10);
+    }
+    write_here(rig, file, "end");
+    assert_int_equal(errand_spec_read_rest(&spec, file, 0, 0), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    net_assert_bytes(&result, "\0\0\0\0\0\0\0\0\0\0end", 13);
+    assert_int_equal(errand_spec_truncate(&spec, file, (uint64_t)INT64_MAX + 1),
+                     ERRAND_EINVAL);
+    errand_file_abandon(&file);
+    file = open_file(rig, ERRAND_OPEN_READ);
+    assert_int_equal(errand_spec_truncate(&spec, file, 0), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    assert_int_equal(result.sys_errno, EINVAL);
+    net_assert_failed(&result, ERRAND_OPERATION_IO);
+    assert_int_equal(size_of(rig, file), 13);
+    errand_file_abandon(&file);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(errand_file_adopt(&ends[1], &file), ERRAND_OK);
+    assert_int_equal(errand_spec_truncate(&spec, file, 0), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    net_assert_failed(&result, ERRAND_OPERATION_UNSUPPORTED);
+    errand_file_abandon(&file);
+    close(ends[0]);
+}
+
 /* A descriptor's position counts when it becomes a file. */
 static void
 an_adopted_descriptor_begins_where_it_stood(void **state)
@@ -252,6 +309,7 @@ main(void)
         WITH_DIR(the_rest_is_read_up_to_its_limit),
         WITH_DIR(one_domain_keeps_the_order_of_submission),
         WITH_DIR(what_has_no_position_says_so),
+        WITH_DIR(a_truncated_file_has_that_size_and_its_position_stays),
         WITH_DIR(an_adopted_descriptor_begins_where_it_stood),
     };
     return test_group("operations/net/position", tests, NULL, NULL);

@@ -162,6 +162,7 @@ other_specs_refuse_what_is_wrong_or_has_no_memory(void **state)
     TWICE(errand_spec_read_at(&spec, file, 1, 0));
     TWICE(errand_spec_write_at(&spec, file, "x", 1, 0));
     TWICE(errand_spec_sync(&spec, file, false));
+    TWICE(errand_spec_truncate(&spec, file, 0));
     TWICE(errand_spec_file_stat(&spec, file));
     TWICE(errand_spec_file_close(&spec, file));
     assert_int_equal(errand_spec_read_at(&spec, file, 0, 0), ERRAND_EINVAL);
