@@ -18,13 +18,15 @@
  * Certificates are checked against the system's authorities.  Proxies, cookies, user
  *   names and the environment are not looked at.  HTTP 1.1; each request has a connection
  *   of its own.
+ * Redirects keep method and body by 307 and 308; by 303 all but GET and HEAD become GET, by the
+ *   others POST does.
  * A status of 400 and more is a result.  Failures: CONNECTION_FAILED, TIMEOUT, CERTIFICATE,
  *   PROTOCOL, RECEIVE_FAILED, SEND_FAILED, REDIRECTS, TOO_LARGE, STOPPED, MEMORY, IO. */
 #include "errand/source.h"
 ERRAND_BEGIN
 
 enum {                           /* errand_http_config.flags */
-       ERRAND_HTTP_POST = 1,     /* else GET */
+       ERRAND_HTTP_POST = 1,     /* it has a body; its method is POST, else GET */
        ERRAND_HTTP_STREAM = 2,   /* complete with the head; the body is a source */
        ERRAND_HTTP_UNCHECKED = 4 /* accept any certificate: for tests */
 };
@@ -32,7 +34,7 @@ typedef struct errand_http_config {
     uint32_t struct_size;
     uint32_t flags;
     const char *url;  /* "http://..." or "https://..." */
-    const void *body; /* of a POST */
+    const void *body; /* with POST */
     size_t body_size; /* of an upload: what it will have, or ERRAND_HTTP_SIZE_UNKNOWN */
     const char *const *headers; /* "Name: value", "Name:", ends in NULL; or NULL */
     /* Of the url's host, in the order in which they are tried; NULL where it is a number. */
@@ -44,6 +46,9 @@ typedef struct errand_http_config {
     uint32_t redirects_max; /* more fail as REDIRECTS; 0 = none is followed */
     size_t body_max;        /* of the response; 0 = 64 MiB; not of a streamed one */
     const char *ca_file;    /* authorities (PEM) instead of the system's; NULL = those */
+    /* "PUT", "DELETE" ...: capitals and '-', at most 23; NULL = POST with that flag, else GET.
+     * Not CONNECT; HEAD and a body do not go together. */
+    const char *method;
 } errand_http_config;
 
 typedef struct errand_http_header {
@@ -65,15 +70,18 @@ ERRAND_API extern const errand_payload_type errand_http_response_type; /* [any] 
 ERRAND_API uint64_t errand_http_response_digest(const void *data, size_t size);
 
 /* errand_http_origin: whose addresses an url needs: host without brackets, and port.
- * errand_spec_http: GET or POST; everything is copied.  Gives:
+ * errand_spec_http: one request; everything is copied.  Gives:
  *   errand_http_response_type.
  * Thread: [any].
- * Errors: ENOMEM · EINVAL (no such url, a line break in a header or no name of one, a host
- *   without addresses, host_size too small) · EUNSUPPORTED. */
+ * errand_http_repeats: is a request with this method (NULL: POST or GET) sent again as it was
+ *   after an answer with such a status?  false: as GET, without its body.
+ * Errors: ENOMEM · EINVAL (no such url, a line break in a header or no name of one, no method, a
+ *   host without addresses, host_size too small) · EUNSUPPORTED. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_http_origin(const char *url, char *out_host, size_t host_size, uint16_t *out_port);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_http(errand_spec *out_spec, const errand_http_config *config);
+ERRAND_API bool errand_http_repeats(const char *method, uint32_t flags, uint32_t status);
 
 /* ---- a body that is sent in pieces ----------------------------------------------------- */
 /*     status = errand_spec_http_upload(&spec, &config);       connects, sends the head
@@ -99,8 +107,9 @@ typedef struct errand_http_upload errand_http_upload;
 ERRAND_API extern const errand_payload_type errand_http_upload_type; /* [any] */
 ERRAND_API uint64_t errand_http_upload_digest(const void *data, size_t size);
 
-/* errand_spec_http_upload: a POST whose body is not there yet: config.body is NULL, flags at
- *   most POST, STREAM and UNCHECKED, redirects_max 0.   Gives: errand_http_upload_type.
+/* errand_spec_http_upload: a POST, or what method says, whose body is not there yet: body is
+ *   NULL, flags at most POST, STREAM and UNCHECKED, redirects_max 0.   Gives:
+ *   errand_http_upload_type.
  * errand_spec_http_send: the next bytes, which are copied; a spec that was made counts as
  *   sent.   Gives: errand_file_written_type: fewer than size: it has answered.
  * errand_spec_http_finish: there are no more; with fewer than body_size SEND_FAILED, unless

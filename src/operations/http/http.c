@@ -3,12 +3,26 @@
 #include <string.h>
 #include "operations/http/http.h"
 
+bool
+errand_http_repeats(const char *method, uint32_t flags, uint32_t status)
+{
+    bool posts =
+        method == NULL ? (flags & ERRAND_HTTP_POST) != 0 : strcmp(method, "POST") == 0;
+    bool reads = method == NULL
+                     ? !posts
+                     : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+
+    if (reads || status == 307 || status == 308)
+        return true;
+    return !posts && status != 303;
+}
+
 #if ERRAND_HAS_CURL
 typedef struct http_state {
     errand__transfer *transfer;
     errand__origin origin; /* whose addresses are known */
-    bool posts;
-    uint32_t redirects, redirects_max;
+    uint32_t flags, redirects, redirects_max;
+    char method[HTTP_METHOD]; /* "" = as flags say */
     errand__http_drive drive;
 } http_state;
 
@@ -41,6 +55,20 @@ good_headers(const char *const *headers)
     return true;
 }
 
+/* In capitals: a server takes "get" for another method than GET.  CONNECT is for proxies. */
+static bool
+good_method(const errand_http_config *config)
+{
+    const char *method = config->method;
+    size_t length = method == NULL ? 0 : strnlen(method, HTTP_METHOD);
+    bool posts = (config->flags & ERRAND_HTTP_POST) != 0;
+
+    return method == NULL ||
+           (length > 0 && length < HTTP_METHOD &&
+            strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == length &&
+            strcmp(method, "CONNECT") != 0 && (!posts || strcmp(method, "HEAD") != 0));
+}
+
 errand_status
 errand__http_check(const errand_http_config *config, errand__origin *out_origin)
 {
@@ -49,6 +77,8 @@ errand__http_check(const errand_http_config *config, errand__origin *out_origin)
                        ERRAND_EINVAL, "config or url is missing");
     ERRAND_REQUIRE_ARG(good_headers(config->headers), ERRAND_EINVAL,
                        "headers have no colon, or a line break");
+    ERRAND_REQUIRE_ARG(good_method(config), ERRAND_EINVAL,
+                       "method is none, or one without a body that has one");
     if (errand__curl_load() == NULL)
         return ERRAND_EUNSUPPORTED;
     if (!errand__origin_of(config->url, out_origin) ||
@@ -82,7 +112,8 @@ errand_spec_http(errand_spec *out_spec, const errand_http_config *config)
         return ERRAND_ENOMEM;
     }
     state->origin = origin;
-    state->posts = (config->flags & ERRAND_HTTP_POST) != 0;
+    state->flags = config->flags;
+    strcpy(state->method, config->method == NULL ? "" : config->method);
     state->drive.limit_ns = errand__http_limit(config);
     state->redirects_max = config->redirects_max;
     errand__wait_spec(out_spec, ERRAND_KIND_HTTP, &http_job, state);
@@ -150,8 +181,13 @@ follow(errand_job *job, http_state *http, const char *location, bool *out_may)
         (strcmp(next.host, http->origin.host) != 0 || next.port != http->origin.port))
         return 0;
     strcpy(url, location);
-    http->posts = http->posts && (status == 307 || status == 308);
-    if (!errand__transfer_again(http->transfer, url, http->posts))
+    bool repeats = errand_http_repeats(http->method[0] == 0 ? NULL : http->method,
+                                       http->flags, status);
+    if (!repeats) {
+        http->flags &= ~(uint32_t)ERRAND_HTTP_POST;
+        http->method[0] = 0;
+    }
+    if (!errand__transfer_again(http->transfer, url, repeats))
         return errand__operation_no_memory(job, sizeof url);
     *out_may = true;
     return 0;

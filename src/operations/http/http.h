@@ -50,7 +50,7 @@ typedef struct errand__origin {
 bool errand__origin_of(const char *url, errand__origin *out_origin);
 
 /* ---- a transfer: one url, until its answer is there (transfer.c) ----------------------------- */
-enum { HTTP_SOCKETS = 4 };
+enum { HTTP_SOCKETS = 4, HTTP_METHOD = 24 };
 typedef struct errand__growing { /* a block */
     char *bytes;
     size_t used, room, max;
@@ -86,8 +86,8 @@ errand__transfer *errand__transfer_create(const errand_http_config *config,
 bool errand__transfer_set_up(errand__transfer *transfer, const errand_http_config *config,
                              const errand__origin *origin, bool uploads);
 void errand__transfer_destroy(errand__transfer *transfer); /* NULL-safe */
-/* Another url with the same settings; post false = GET from now on. */
-bool errand__transfer_again(errand__transfer *transfer, const char *url, bool post);
+/* Another url with the same settings; repeats false = GET, without a body, from now on. */
+bool errand__transfer_again(errand__transfer *transfer, const char *url, bool repeats);
 /* There is something at a socket (events of poll), or its time has come (fd -1). */
 void errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events);
 /* Does what is due, but not for ever. */

@@ -97,20 +97,45 @@ leave_out(errand__transfer *transfer, const char *header)
     return list != NULL;
 }
 
+static bool
+has_header(const errand_http_config *config, const char *name)
+{
+    bool found = false;
+
+    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
+        found = found || strncasecmp(config->headers[i], name, strlen(name)) == 0;
+    return found;
+}
+
+/* What libcurl says of the body by itself is true of forms, and forms are posted. */
+static bool
+set_up_method(errand__transfer *transfer, const errand_http_config *config, bool body)
+{
+    const errand__curl *curl = errand__curl_load();
+
+    if (config->method == NULL)
+        return true;
+    if (strcmp(config->method, "HEAD") == 0)
+        return curl->curl_easy_setopt(transfer->easy, CURLOPT_NOBODY, 1L) == CURLE_OK;
+    if (body && strcmp(config->method, "POST") != 0 &&
+        !has_header(config, "Content-Type:") && !leave_out(transfer, "Content-Type:"))
+        return false;
+    return curl->curl_easy_setopt(transfer->easy, CURLOPT_CUSTOMREQUEST,
+                                  config->method) == CURLE_OK;
+}
+
 /* "Expect" makes a server that does not know it wait for a second: only who asks for it has it. */
 static bool
 set_up_upload(errand__transfer *transfer, const errand_http_config *config)
 {
     const errand__curl *curl = errand__curl_load();
     CURL *easy = transfer->easy;
-    bool unknown = config->body_size == ERRAND_HTTP_SIZE_UNKNOWN, expects = false;
+    bool unknown = config->body_size == ERRAND_HTTP_SIZE_UNKNOWN;
 
-    for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
-        expects = expects || strncasecmp(config->headers[i], "Expect:", 7) == 0;
     curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                            unknown ? (curl_off_t)-1 : (curl_off_t)config->body_size);
-    return (expects || leave_out(transfer, "Expect:")) &&
+    return (has_header(config, "Expect:") || leave_out(transfer, "Expect:")) &&
            (!unknown || add_header(transfer, "Transfer-Encoding: chunked"));
 }
 
@@ -138,9 +163,11 @@ errand__transfer_set_up(errand__transfer *transfer, const errand_http_config *co
     for (size_t i = 0; config->headers != NULL && config->headers[i] != NULL; i++)
         if (!add_header(transfer, config->headers[i]))
             return false;
-    if (uploads
-            ? !set_up_upload(transfer, config)
-            : (config->flags & ERRAND_HTTP_POST) != 0 && !set_up_body(transfer, config))
+    bool posts = (config->flags & ERRAND_HTTP_POST) != 0;
+    if (uploads ? !set_up_upload(transfer, config)
+                : posts && !set_up_body(transfer, config))
+        return false;
+    if (!set_up_method(transfer, config, uploads || posts))
         return false;
     if (!origin->numeric && !add_addresses(transfer, config, origin))
         return false;

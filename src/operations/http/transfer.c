@@ -91,15 +91,17 @@ errand__transfer_destroy(errand__transfer *transfer)
 }
 
 bool
-errand__transfer_again(errand__transfer *transfer, const char *url, bool post)
+errand__transfer_again(errand__transfer *transfer, const char *url, bool repeats)
 {
     const errand__curl *curl = errand__curl_load();
 
     curl->curl_multi_remove_handle(transfer->multi, transfer->easy);
     transfer->head.used = transfer->body.used = 0;
     transfer->head_done = transfer->over = transfer->paused = false;
-    if (!post)
+    if (!repeats) {
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_CUSTOMREQUEST, NULL);
         curl->curl_easy_setopt(transfer->easy, CURLOPT_HTTPGET, 1L);
+    }
     return curl->curl_easy_setopt(transfer->easy, CURLOPT_URL, url) == CURLE_OK &&
            curl->curl_multi_add_handle(transfer->multi, transfer->easy) == CURLM_OK;
 }

@@ -132,10 +132,12 @@ errand_spec_http_upload(errand_spec *out_spec, const errand_http_config *config)
     errand_status status = errand__http_check(config, &origin);
     if (status != ERRAND_OK)
         return status;
-    ERRAND_REQUIRE_ARG(config->body == NULL && config->redirects_max == 0 &&
-                           (config->body_size <= INT64_MAX ||
-                            config->body_size == ERRAND_HTTP_SIZE_UNKNOWN),
-                       ERRAND_EINVAL, "an upload has no body yet, and follows nothing");
+    ERRAND_REQUIRE_ARG(
+        config->body == NULL && config->redirects_max == 0 &&
+            (config->method == NULL || strcmp(config->method, "HEAD") != 0) &&
+            (config->body_size <= INT64_MAX ||
+             config->body_size == ERRAND_HTTP_SIZE_UNKNOWN),
+        ERRAND_EINVAL, "an upload has no body yet, and follows nothing");
     errand_http_upload *upload = create(config->body_size);
     if (upload == NULL)
         return ERRAND_ENOMEM;

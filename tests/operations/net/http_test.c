@@ -83,10 +83,29 @@ flood(int fd, const char *text)
     }
 }
 
+/* The method, the type that the body is said to have, the body. */
+static void
+say_method(int fd, const char *request, size_t body)
+{
+    const char *from = strstr(request, "\r\n\r\n") + 4;
+    const char *type = strstr(request, "Content-Type: ");
+    int length = (int)strcspn(request, " "), types = 0;
+    char text[512], said[256];
+
+    if (type != NULL)
+        types = (int)strcspn(type += 14, "\r");
+    snprintf(said, sizeof said, "%.*s|%.*s|%.*s", length, request, types,
+             type == NULL ? "" : type, (int)body, from);
+    snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(said), said);
+    say(fd, text);
+}
+
 static void
 answer(int fd, const char *request, size_t body)
 {
     char text[512];
+    int status;
 
     if (strncmp(request, "GET /plain ", 11) == 0) {
         say(fd, "HTTP/1.1 200 OK\r\nX-One: 1\r\nContent-Length: 5\r\n\r\nhello");
@@ -98,6 +117,16 @@ answer(int fd, const char *request, size_t body)
                  strstr(request, "X-Mine: yes") != NULL ? "yes" : "no", body);
         say(fd, text);
         net_peer_write(fd, from, body);
+    } else if (strncmp(request, "HEAD /", 6) == 0) {
+        say(fd, "HTTP/1.1 200 OK\r\nX-Seen: head\r\nContent-Length: 5\r\n\r\n");
+    } else if (strstr(request, " /method ") != NULL) {
+        say_method(fd, request, body);
+    } else if (sscanf(request, "%*[A-Z] /sent/%d", &status) == 1) {
+        snprintf(text, sizeof text,
+                 "HTTP/1.1 %d Elsewhere\r\nLocation: /method\r\nContent-Length: "
+                 "0\r\n\r\n",
+                 status);
+        say(fd, text);
     } else if (strncmp(request, "GET /around ", 12) == 0) {
         say(fd, "HTTP/1.1 302 Found\r\nLocation: /around\r\nContent-Length: 0\r\n\r\n");
     } else if (strncmp(request, "GET /moved ", 11) == 0) {
@@ -267,6 +296,97 @@ a_post_sends_its_body_and_headers(void **state)
     }
     config.headers = bad;
     assert_int_equal(errand_spec_http(&spec, &config), ERRAND_EINVAL);
+}
+
+static void
+expect_method(net_rig *rig, errand_http_config *config, const char *path,
+              const char *expected)
+{
+    net_result result = {.started = false};
+
+    config->url = url_of(path);
+    const errand_http_response *response = request(rig, config, &result);
+    if (response == NULL)
+        print_error("%s\n", result.message);
+    assert_non_null(response);
+    assert_int_equal(response->status, 200);
+    assert_string_equal((const char *)response->body.bytes, expected);
+    net_clear(&result);
+}
+
+/* L9 */
+static void
+a_method_is_sent_as_it_was_given(void **state)
+{
+    static const char *const bad[] = {
+        "",         "get",     "GE T", "G\r\nET",
+        "GET ",     "CONNECT", "A/B",  "ABCDEFGHIJKLMNOPQRSTUVWX",
+        "D\xc3\x96"};
+    static const char *const types[] = {"Content-Type: text/plain", NULL};
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_http_config config = config_of("/method");
+    errand_spec spec;
+
+    config.method = "DELETE";
+    expect_method(rig, &config, "/method", "DELETE||");
+    config.method = "HEAD";
+    const errand_http_response *response = request(rig, &config, &result);
+    assert_non_null(response);
+    assert_int_equal(response->body.size, 0);
+    assert_string_equal(header_of(response, "X-Seen"), "head");
+    net_clear(&result);
+    config.flags = ERRAND_HTTP_POST;
+    assert_int_equal(errand_spec_http(&spec, &config), ERRAND_EINVAL);
+    config.body = "all of it";
+    config.body_size = 9;
+    config.method = "PUT";
+    expect_method(rig, &config, "/method", "PUT||all of it");
+    config.headers = types;
+    expect_method(rig, &config, "/method", "PUT|text/plain|all of it");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        config.method = bad[i];
+        assert_int_equal(errand_spec_http(&spec, &config), ERRAND_EINVAL);
+    }
+}
+
+/* L9: what a redirect makes of it hangs on the status, and on nothing else. */
+static void
+a_redirect_repeats_what_it_may(void **state)
+{
+    static const struct {
+        const char *method, *path, *expected;
+    } rows[] = {
+        {NULL, "/sent/302", "GET"},      {NULL, "/sent/307", "POST"},
+        {"POST", "/sent/301", "GET"},    {"POST", "/sent/308", "POST"},
+        {"PUT", "/sent/302", "PUT"},     {"PUT", "/sent/303", "GET"},
+        {"PATCH", "/sent/307", "PATCH"},
+    };
+    net_rig *rig = *state;
+    errand_http_config config = config_of("/method");
+    static const char *const types[] = {"Content-Type: t", NULL};
+    char expected[64];
+
+    config.flags = ERRAND_HTTP_POST;
+    config.body = "body";
+    config.body_size = 4;
+    config.headers = types;
+    config.redirects_max = 1;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool gets = strcmp(rows[i].expected, "GET") == 0;
+
+        config.method = rows[i].method;
+        snprintf(expected, sizeof expected, "%s|t|%s", rows[i].expected,
+                 gets ? "" : "body");
+        expect_method(rig, &config, rows[i].path, expected);
+    }
+    config.flags = 0;
+    config.headers = NULL;
+    config.method = "DELETE";
+    expect_method(rig, &config, "/sent/302", "DELETE||");
+    assert_true(errand_http_repeats("HEAD", 0, 303));
+    assert_true(errand_http_repeats(NULL, 0, 303));
+    assert_false(errand_http_repeats("DELETE", 0, 303));
 }
 
 static void
@@ -559,6 +679,8 @@ main(void)
     static const struct CMUnitTest tests[] = {
         WITH_SERVER(a_get_gives_status_headers_and_body),
         WITH_SERVER(a_post_sends_its_body_and_headers),
+        WITH_SERVER(a_method_is_sent_as_it_was_given),
+        WITH_SERVER(a_redirect_repeats_what_it_may),
         WITH_SERVER(redirects_are_followed_as_far_as_they_may),
         WITH_SERVER(limits_of_size_and_time_end_a_request),
         WITH_SERVER(servers_that_break_off_or_babble_are_failures),

@@ -178,7 +178,12 @@ a_size_that_is_known_is_told_and_kept(void **state)
     errand_http_upload_abandon(&upload);
     assert_int_equal(recv(peer, head, 1, 0), 0); /* the connection has ended */
     close(peer);
+    config.method = "HEAD";
+    assert_int_equal(errand_spec_http_upload(&spec, &config), ERRAND_EINVAL);
+    config.method = "PUT";
     upload = begin(rig, &config, &peer, head);
+    assert_non_null(strstr(head, "PUT /up HTTP/1.1\r\n"));
+    assert_null(strstr(head, "Content-Type"));
     assert_int_equal(send_bytes(rig, upload, "0123456789", 10), 10);
     finish(rig, upload, &result);
     net_peer_write(peer, "HTTP/1.1 204 None\r\n\r\n", 21);
