@@ -171,7 +171,15 @@ errand__lua_io_fini(errand__lua_run *run)
     run->takes_signals = false;
 }
 
-/* errand.close(thing): its method. */
+static int
+close_over(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    return lua_gettop(L);
+}
+
+/* errand.close(thing): its method, which may wait; or, of another's, its __close. */
 static int
 verb_close(lua_State *L)
 {
@@ -179,9 +187,13 @@ verb_close(lua_State *L)
     lua_settop(L, 1);
     if (luaL_getmetafield(L, 1, "__close") == LUA_TNIL)
         luaL_typeerror(L, 1, "something that can be closed");
+    if (lua_isuserdata(L, 1) && luaL_getmetafield(L, 1, "__index") == LUA_TTABLE &&
+        lua_getfield(L, -1, "close") == LUA_TFUNCTION)
+        lua_replace(L, 2);
+    lua_settop(L, 2);
     lua_insert(L, 1);
-    lua_call(L, 1, 0);
-    return 0;
+    lua_callk(L, 1, LUA_MULTRET, 0, close_over);
+    return close_over(L, 0, 0);
 }
 
 void

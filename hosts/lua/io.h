@@ -105,11 +105,21 @@ void errand__lua_stream_check(lua_State *L, int index, const char *operation);
 void errand__lua_stream_settings(lua_State *L, int index, int object,
                                  const char *operation);
 
-/* ---- io_file.c, io_paths.c ---------------------------------------------------------------------------- */
+/* ---- io_file.c, io_lines.c, io_paths.c ---------------------------------------------------------------------------- */
 void errand__lua_file_open(lua_State *L);
 void errand__lua_paths_open(lua_State *L);
 /* The file at index, if it is one that is open; else NULL. */
 errand_file *errand__lua_file_check(lua_State *L, int index);
+#define ERRAND__LUA_PIECE 65536 /* bytes asked for where the script names no number */
+typedef struct errand__lua_file {
+    errand_file *file; /* NULL = closed */
+    uint64_t domain;   /* and the next number: of writes to what has no position */
+} errand__lua_file;
+/* The file of a method, which is open; raises. */
+errand__lua_file *errand__lua_file_need(lua_State *L, const char *operation);
+/* The argument, or the position; raises. */
+int64_t errand__lua_file_offset(lua_State *L, int index);
+int errand__lua_file_lines(lua_State *L);
 
 /* ---- io_source.c ---------------------------------------------------------------------------------------- */
 /* Pushes a source's userdata without a source, which goes into *out; name is of messages. */

@@ -4,23 +4,20 @@
  * Design notes.  What works at the position of a file shares a domain of the file's own, so that it
  * happens one after the other, in the order in which it was started, whichever task started it;
  * the library moves the position with what succeeds.  What has no position is read and written
- * independently, so there each direction has a domain.  Lines are read by offsets of the
- * iterator's own: what it has read ahead is nobody else's. */
+ * independently, so there each direction has a domain.
+ * close() asks for a close of its own and waits for it, because a system may tell only then that
+ * something was not written.  Where nothing can wait (__gc, __close, a task that was cancelled), and
+ * where operations are out, the file is let go of: whoever has it last closes it. */
 #include "io.h"
 #include <string.h>
 
-#define PIECE        65536 /* bytes asked for at a time where the script names no number */
-#define LINE_MOST    (1 << 20)
 #define FIRST_DOMAIN UINT64_C(0xF11E000000000000)
 
 enum { WHAT = 2, OFFSET = 3, MOST = 4 };
 
 static const char domains_key;
 
-typedef struct file {
-    errand_file *file; /* NULL = closed */
-    uint64_t domain;   /* and the next number: of writes to what has no position */
-} file;
+typedef errand__lua_file file;
 
 /* A number that no other file of this state has. */
 static uint64_t
@@ -34,8 +31,8 @@ next_domain(lua_State *L)
     return FIRST_DOMAIN + (uint64_t)next;
 }
 
-static file *
-check(lua_State *L, const char *operation)
+file *
+errand__lua_file_need(lua_State *L, const char *operation)
 {
     file *self = luaL_checkudata(L, 1, ERRAND__LUA_FILE);
     if (self->file == NULL)
@@ -97,19 +94,20 @@ fill_open(lua_State *L, errand_spec *spec)
 static int
 push_open(lua_State *L, errand_completion *completion)
 {
-    errand_file *own = errand__lua_io_payload(L, completion, &errand_file_type, "open");
+    errand__lua_io_payload(L, completion, &errand_file_type, "open");
     file *self = lua_newuserdatauv(L, sizeof *self, 0);
     *self = (file){NULL, next_domain(L)};
     luaL_setmetatable(L, ERRAND__LUA_FILE);
-    self->file = errand_file_hold(own);
+    /* Held beside, it would be somebody else's, too, until the visit is over: see close. */
+    self->file = errand_completion_take(completion).data;
     return 1;
 }
 
 /* ---- read and write ------------------------------------------------------------------------ */
 
 /* The argument, or the position. */
-static int64_t
-read_offset(lua_State *L, int index)
+int64_t
+errand__lua_file_offset(lua_State *L, int index)
 {
     if (lua_isnoneornil(L, index))
         return ERRAND_AT_POSITION;
@@ -121,8 +119,8 @@ read_offset(lua_State *L, int index)
 static void
 fill_read(lua_State *L, errand_spec *spec)
 {
-    file *self = check(L, "read");
-    int64_t offset = read_offset(L, OFFSET);
+    file *self = errand__lua_file_need(L, "read");
+    int64_t offset = errand__lua_file_offset(L, OFFSET);
     errand_status status;
     if (lua_type(L, WHAT) == LUA_TSTRING) {
         luaL_argcheck(L, strcmp(lua_tostring(L, WHAT), "a") == 0, WHAT,
@@ -130,7 +128,7 @@ fill_read(lua_State *L, errand_spec *spec)
         size_t most = errand__lua_io_size(L, MOST, 64 << 20);
         status = errand_spec_read_rest(spec, self->file, most, offset);
     } else {
-        size_t size = errand__lua_io_size(L, WHAT, PIECE);
+        size_t size = errand__lua_io_size(L, WHAT, ERRAND__LUA_PIECE);
         luaL_argcheck(L, lua_isnoneornil(L, MOST), MOST, "a limit is of 'a'");
         status = errand_spec_read_at(spec, self->file, size, offset);
     }
@@ -165,10 +163,10 @@ write_domain(const file *self)
 static void
 fill_write(lua_State *L, errand_spec *spec)
 {
-    file *self = check(L, "write");
+    file *self = errand__lua_file_need(L, "write");
     size_t size;
     const char *bytes = luaL_checklstring(L, WHAT, &size);
-    int64_t offset = read_offset(L, OFFSET);
+    int64_t offset = errand__lua_file_offset(L, OFFSET);
     luaL_argcheck(L, size <= 1 << 30, WHAT, "at most 2^30 bytes at a time");
     errand__lua_io_filled(L, errand_spec_write_at(spec, self->file, bytes, size, offset),
                           "write");
@@ -190,7 +188,7 @@ static void
 fill_seek(lua_State *L, errand_spec *spec)
 {
     static const char *const words[] = {"set", "cur", "end", NULL};
-    file *self = check(L, "seek");
+    file *self = errand__lua_file_need(L, "seek");
     int from = luaL_checkoption(L, WHAT, "cur", words);
     lua_Integer offset = luaL_optinteger(L, OFFSET, 0);
     luaL_argcheck(L, from != ERRAND_FROM_BEGIN || offset >= 0, OFFSET,
@@ -213,7 +211,7 @@ static void
 fill_sync(lua_State *L, errand_spec *spec)
 {
     static const char *const words[] = {"all", "data", NULL};
-    file *self = check(L, "sync");
+    file *self = errand__lua_file_need(L, "sync");
     bool data_only = luaL_checkoption(L, WHAT, "all", words) == 1;
     errand__lua_io_filled(L, errand_spec_sync(spec, self->file, data_only), "sync");
     spec->domain = write_domain(self);
@@ -222,7 +220,7 @@ fill_sync(lua_State *L, errand_spec *spec)
 static void
 fill_stat(lua_State *L, errand_spec *spec)
 {
-    file *self = check(L, "stat");
+    file *self = errand__lua_file_need(L, "stat");
     errand__lua_io_filled(L, errand_spec_file_stat(spec, self->file), "stat");
     spec->domain = write_domain(self);
 }
@@ -234,122 +232,82 @@ push_stat(lua_State *L, errand_completion *completion)
         L, errand__lua_io_payload(L, completion, &errand_file_stat_type, "stat"));
 }
 
+static void
+fill_truncate(lua_State *L, errand_spec *spec)
+{
+    file *self = errand__lua_file_need(L, "truncate");
+    lua_Integer size = luaL_checkinteger(L, WHAT);
+    luaL_argcheck(L, size >= 0, WHAT, "a size must not be negative");
+    errand__lua_io_filled(L, errand_spec_truncate(spec, self->file, (uint64_t)size),
+                          "truncate");
+    spec->domain = self->domain;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* __close and __gc: nothing is waited for. */
 static int
-file_close(lua_State *L)
+file_drop(lua_State *L)
 {
     file *self = luaL_checkudata(L, 1, ERRAND__LUA_FILE);
     errand_file_abandon(&self->file);
     return 0;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------ */
-
-/* An iterator: upvalue 1 is the file, 2 this, 3 the string that holds what was read ahead. */
-typedef struct lines {
-    int64_t offset; /* of the next piece; -1 = there are none */
-    size_t at, kept, max;
-} lines;
-enum { UP_FILE = 1, UP_LINES = 2, UP_KEPT = 3 };
-
-static int lines_next(lua_State *L);
-
-/* Takes size bytes off what is kept, and pushes the first `shown` of them. */
 static int
-push_line(lua_State *L, lines *self, size_t size, size_t shown)
+close_over(lua_State *L, int status, lua_KContext context)
 {
-    const char *bytes = lua_tostring(L, lua_upvalueindex(UP_KEPT));
-    lua_pushlstring(L, bytes + self->at, shown);
-    self->at += size;
-    self->kept -= size;
-    return 1;
-}
-
-/* A line of what is kept; 0 = there is none yet. */
-static int
-kept_line(lua_State *L, lines *self)
-{
-    const char *from = lua_tostring(L, lua_upvalueindex(UP_KEPT));
-    const char *end = self->kept == 0 ? NULL : memchr(from + self->at, '\n', self->kept);
-    size_t length = end == NULL ? self->kept : (size_t)(end - from) - self->at;
-    if (length > self->max)
-        errand__lua_error_raise(L, "too_large", "lines",
-                                "the line has more than %zu bytes: raise the limit",
-                                self->max);
-    return end == NULL ? 0 : push_line(L, self, length + 1, length);
-}
-
-static int
-lines_over(lua_State *L, int status, lua_KContext context)
-{
-    lines *self = lua_touserdata(L, lua_upvalueindex(UP_LINES));
     (void)status;
     (void)context;
-    errand_completion *completion = errand__lua_io_completion(L, "lines");
-    errand__lua_io_push_bytes(L, completion, "lines");
-    if (lua_isnil(L, -1)) /* the end: what is left is the last line */
-        return self->kept == 0 ? 1 : push_line(L, self, self->kept, self->kept);
-    size_t got = lua_rawlen(L, -1);
-    if (self->kept > 0) {
-        lua_pushlstring(L, lua_tostring(L, lua_upvalueindex(UP_KEPT)) + self->at,
-                        self->kept);
-        lua_insert(L, -2);
-        lua_concat(L, 2);
-    }
-    lua_replace(L, lua_upvalueindex(UP_KEPT));
-    self->at = 0;
-    self->kept += got;
-    if (self->offset >= 0)
-        self->offset += (int64_t)got;
-    return lines_next(L);
-}
-
-static int
-lines_next(lua_State *L)
-{
-    errand__lua_task *task = errand__lua_io_task(L, "lines");
-    errand_lease *lease = errand__lua_io_lease(L, task->run, "lines");
-    const file *from = lua_touserdata(L, lua_upvalueindex(UP_FILE));
-    lines *self = lua_touserdata(L, lua_upvalueindex(UP_LINES));
-    errand_spec spec = ERRAND_SPEC_INIT;
-    lua_settop(L, 0);
-    if (from->file == NULL)
-        errand__lua_error_raise(L, "closed", "lines", "the file was closed");
-    if (kept_line(L, self) == 1)
-        return 1;
-    errand__lua_io_filled(L, errand_spec_read_at(&spec, from->file, PIECE, self->offset),
-                          "lines");
-    spec.domain = self->offset < 0 ? from->domain : 0;
-    return errand__lua_io_await(L, task, lease, &spec, 0, "lines", lines_over, 0);
-}
-
-static int
-file_lines(lua_State *L)
-{
-    file *self = check(L, "lines");
-    int64_t offset = read_offset(L, 2);
-    size_t max = errand__lua_io_size(L, 3, LINE_MOST);
-    bool seekable = errand_file_is_seekable(self->file);
-    luaL_argcheck(L, seekable || offset < 0, 2, "it has no offsets: leave it out");
-    lua_settop(L, 1);
-    lines *made = lua_newuserdatauv(L, sizeof *made, 0);
-    *made = (lines){.offset = !seekable ? -1 : offset < 0 ? 0 : offset, .max = max};
-    lua_pushliteral(L, "");
-    lua_pushcclosure(L, lines_next, 3);
+    errand__lua_io_completion(L, "close");
+    lua_pushboolean(L, true);
     return 1;
+}
+
+/* true: it is closed, and nothing was lost; false: nobody looked. */
+static int
+file_close(lua_State *L)
+{
+    file *self = luaL_checkudata(L, 1, ERRAND__LUA_FILE);
+    errand__lua_task *task = errand__lua_wait_able(L);
+    errand_spec spec = ERRAND_SPEC_INIT;
+    lua_settop(L, 1);
+    if (self->file == NULL || task == NULL ||
+        errand_task_cancelled(task->run->visit) != ERRAND_REASON_NONE) {
+        lua_pushboolean(L, self->file == NULL);
+        errand_file_abandon(&self->file);
+        return 1;
+    }
+    errand_lease *lease = errand__lua_io_lease(L, task->run, "close");
+    errand_status status = errand_spec_file_close(&spec, self->file);
+    if (status != ERRAND_EBUSY)
+        errand__lua_io_filled(L, status, "close");
+    errand_file_abandon(&self->file); /* the spec has a reference */
+    if (status == ERRAND_EBUSY) {
+        lua_pushboolean(L, false);
+        return 1;
+    }
+    return errand__lua_io_await(L, task, lease, &spec, 0, "close", close_over, 0);
 }
 
 void
 errand__lua_file_open(lua_State *L)
 {
     static const errand__lua_io_verb verbs[] = {
-        {"read", fill_read, push_read, NULL}, {"write", fill_write, push_write, NULL},
-        {"seek", fill_seek, push_seek, NULL}, {"sync", fill_sync, NULL, NULL},
-        {"stat", fill_stat, push_stat, NULL}, {NULL, NULL, NULL, NULL},
+        {"read", fill_read, push_read, NULL},
+        {"write", fill_write, push_write, NULL},
+        {"seek", fill_seek, push_seek, NULL},
+        {"sync", fill_sync, NULL, NULL},
+        {"stat", fill_stat, push_stat, NULL},
+        {"truncate", fill_truncate, NULL, NULL},
+        {NULL, NULL, NULL, NULL},
     };
     static const errand__lua_io_verb opens[] = {{"open", fill_open, push_open, NULL},
                                                 {NULL, NULL, NULL, NULL}};
-    errand__lua_io_class(L, ERRAND__LUA_FILE, file_close);
-    lua_pushcfunction(L, file_lines);
+    errand__lua_io_class(L, ERRAND__LUA_FILE, file_drop);
+    lua_pushcfunction(L, file_close);
+    lua_setfield(L, -2, "close");
+    lua_pushcfunction(L, errand__lua_file_lines);
     lua_setfield(L, -2, "lines");
     errand__lua_io_verbs(L, verbs);
     lua_pushlightuserdata(L, (void *)(uintptr_t)&verbs[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* io_http: errand.http.get, errand.http.post.
+/* io_http: errand.http.get, post, put and request.
  *
  * Design notes.  The library's operation follows redirects where no name has to be looked up for them;
  * here all are followed, each as a request of its own, so that a name is looked up like every
@@ -7,8 +7,6 @@
  * credentials when the origin changes, everything when https would become http.
  * A body that comes in pieces is io_upload.c's. */
 #include "io_request.h"
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,126 +21,10 @@ limit_of(const errand__lua_request *self, const errand__lua_run *run)
     return self->until > now ? self->until - now : 1;
 }
 
-/* ---- headers -------------------------------------------------------------------------------- */
-
-static int
-compare_texts(const void *a, const void *b)
+static const char *
+method_of(const errand__lua_request *self)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Pushes the texts, "Name: value" each, and the sorted array of pointers to them, of the table on
- * top, which goes: the order of a Lua table is not the same in two processes. */
-static void
-push_headers(lua_State *L, const char *operation)
-{
-    int given = lua_gettop(L);
-    lua_Integer count = 0;
-    if (!lua_isnil(L, given) && !lua_istable(L, given))
-        luaL_error(L, "%s: headers must be a table of names and values", operation);
-    lua_newtable(L);
-    for (lua_pushnil(L); lua_istable(L, given) && lua_next(L, given) != 0;
-         lua_settop(L, given + 2)) {
-        if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1))
-            luaL_error(L, "%s: headers must be a table of names and values", operation);
-        size_t size;
-        lua_pushfstring(L, "%s: %s", lua_tostring(L, -2), lua_tostring(L, -1));
-        const char *text = lua_tolstring(L, -1, &size);
-        if (strpbrk(text, "\r\n") != NULL ||
-            lua_rawlen(L, -2) + lua_rawlen(L, -3) + 2 != size)
-            luaL_error(L, "%s: a header holds a line break or a zero byte", operation);
-        size = strspn(text, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-        if (size == 0 || size != lua_rawlen(L, -3))
-            luaL_error(L, "%s: '%s' is no name of a header", operation,
-                       lua_tostring(L, -3));
-        lua_rawseti(L, given + 1, ++count);
-    }
-    lua_settop(L, given + 1);
-    const char **all = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *all, 0);
-    for (lua_Integer i = 1; i <= count; i++) {
-        lua_rawgeti(L, given + 1, i);
-        all[i - 1] = lua_tostring(L, -1);
-        lua_pop(L, 1);
-    }
-    all[count] = NULL;
-    qsort(all, (size_t)count, sizeof *all, compare_texts);
-    lua_remove(L, given);
-}
-
-/* They are for the origin that they were given for. */
-static void
-drop_credentials(lua_State *L)
-{
-    static const char *const names[] = {
-        "authorization:", "cookie:", "proxy-authorization:"};
-    const char **all = lua_touserdata(L, REQUEST_HEADERS), **kept = all;
-    for (; *all != NULL; all++) {
-        bool secret = false;
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-            secret = secret || strncasecmp(*all, names[i], strlen(names[i])) == 0;
-        if (!secret)
-            *kept++ = *all;
-    }
-    *kept = NULL;
-}
-
-/* ---- what came ---------------------------------------------------------------------------------- */
-
-/* Pushes {name in lower case = value}, those of one name joined, and the list of all. */
-static void
-push_fields(lua_State *L, const errand_http_response *response)
-{
-    lua_newtable(L);
-    lua_createtable(L, (int)response->header_count, 0);
-    for (size_t i = 0; i < response->header_count; i++) {
-        const errand_http_header *header = &response->headers[i];
-        luaL_Buffer name;
-        lua_createtable(L, 0, 2);
-        lua_pushstring(L, header->name);
-        lua_setfield(L, -2, "name");
-        lua_pushstring(L, header->value);
-        lua_setfield(L, -2, "value");
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-        luaL_buffinit(L, &name);
-        for (const char *at = header->name; *at != '\0'; at++)
-            luaL_addchar(&name, (char)tolower((unsigned char)*at));
-        luaL_pushresult(&name);
-        lua_pushvalue(L, -1);
-        if (lua_rawget(L, -4) == LUA_TSTRING) {
-            lua_pushfstring(L, "%s, %s", lua_tostring(L, -1), header->value);
-            lua_remove(L, -2);
-        } else {
-            lua_pop(L, 1);
-            lua_pushstring(L, header->value);
-        }
-        lua_rawset(L, -4);
-    }
-}
-
-static int
-push_response(lua_State *L, const errand__lua_request *self,
-              const errand_http_response *response)
-{
-    lua_createtable(L, 0, 6);
-    lua_pushinteger(L, response->status);
-    lua_setfield(L, -2, "status");
-    lua_pushstring(L, response->url);
-    lua_setfield(L, -2, "url");
-    if (response->location != NULL) {
-        lua_pushstring(L, response->location);
-        lua_setfield(L, -2, "location");
-    }
-    push_fields(L, response);
-    lua_setfield(L, -3, "fields");
-    lua_setfield(L, -2, "headers");
-    if ((self->flags & ERRAND_HTTP_STREAM) != 0)
-        *errand__lua_source_new(L, self->name, errand__lua_source_bytes) =
-            errand_source_hold(response->pieces);
-    else
-        lua_pushlstring(L, (const char *)response->body.bytes, response->body.size);
-    lua_setfield(L, -2, "body");
-    return 1;
+    return self->method[0] == '\0' ? NULL : self->method;
 }
 
 /* ---- redirects ------------------------------------------------------------------------------------- */
@@ -164,9 +46,11 @@ follow(lua_State *L, errand__lua_request *self, const errand_http_response *resp
         errand__lua_error_raise(L, "redirects", self->name,
                                 "it was sent where it may not go: '%.200s'", to);
     if (secure != self->secure || port != self->port || strcasecmp(host, self->host) != 0)
-        drop_credentials(L);
-    if (response->status != 307 && response->status != 308)
+        errand__lua_request_forget(L);
+    if (!errand_http_repeats(method_of(self), self->flags, response->status)) {
         self->flags &= ~(uint32_t)ERRAND_HTTP_POST;
+        self->method[0] = '\0';
+    }
     if (self->pieces && (self->flags & ERRAND_HTTP_POST) != 0)
         errand__lua_error_raise(
             L, "redirects", self->name,
@@ -190,7 +74,7 @@ errand__lua_request_answered(lua_State *L, int status, lua_KContext context)
         errand__lua_io_payload(L, completion, &errand_http_response_type, self->name);
     if (response->location != NULL && self->redirects_max > 0)
         return follow(L, self, response);
-    return push_response(L, self, response);
+    return errand__lua_request_push(L, self, response);
 }
 
 errand_http_config
@@ -208,6 +92,7 @@ errand__lua_request_config(lua_State *L, const errand__lua_run *run,
         .connect_limit_ns = self->connect_ns,
         .body_max = (size_t)self->body_max,
         .ca_file = lua_tostring(L, REQUEST_AUTHORITIES),
+        .method = method_of(self),
     };
 }
 
@@ -324,20 +209,22 @@ read_options(lua_State *L, errand__lua_request *self, const errand__lua_run *run
         lua_settop(L, REQUEST_KEPT);
 }
 
-/* The first three values are there. */
+/* The first three values are there; method "" = as flags say. */
 static int
-begin(lua_State *L, const char *name, uint32_t flags)
+begin(lua_State *L, const char *name, const char *method, uint32_t flags)
 {
     static const char *const options[] = {"headers",   "timeout",   "connect_timeout",
                                           "redirects", "max",       "stream",
                                           "ca_file",   "unchecked", "url",
-                                          "body",      "size",      NULL};
+                                          "body",      "size",      "method",
+                                          NULL};
     errand__lua_task *task = errand__lua_io_task(L, name);
     errand__lua_work_name(L, REQUEST_URL, name, "url", "write 'http://host/path'");
     errand__lua_request *self = lua_newuserdatauv(L, sizeof *self, 0);
     memset(self, 0, sizeof *self);
     self->name = name;
     self->flags = flags;
+    strcpy(self->method, method);
     self->redirects_max = REDIRECTS;
     bool given = errand__lua_io_options(L, REQUEST_OPTIONS, name, options);
     if (given)
@@ -347,7 +234,7 @@ begin(lua_State *L, const char *name, uint32_t flags)
         lua_getfield(L, REQUEST_OPTIONS, "headers");
     else
         lua_pushnil(L);
-    push_headers(L, name);
+    errand__lua_request_headers(L, name);
     if ((flags & ERRAND_HTTP_POST) == 0)
         return errand__lua_request_go(L, task);
     errand__lua_upload_check(L, self);
@@ -355,15 +242,22 @@ begin(lua_State *L, const char *name, uint32_t flags)
                         : errand__lua_request_go(L, task);
 }
 
-/* A table of everything, or url, body and a table of options: each goes to its place. */
+/* Of a table of everything: url and body go to their places. */
+static void
+spread(lua_State *L)
+{
+    lua_settop(L, 1);
+    lua_getfield(L, 1, "url");
+    lua_getfield(L, 1, "body");
+    lua_rotate(L, 1, 2);
+}
+
+/* A table of everything, or url, body and a table of options. */
 static void
 sort_arguments(lua_State *L, const char *name, bool posts)
 {
     if (lua_istable(L, 1)) {
-        lua_settop(L, 1);
-        lua_getfield(L, 1, "url");
-        lua_getfield(L, 1, "body");
-        lua_rotate(L, 1, 2);
+        spread(L);
     } else {
         lua_settop(L, posts ? 3 : 2);
         if (!posts) {
@@ -376,32 +270,87 @@ sort_arguments(lua_State *L, const char *name, bool posts)
             lua_pop(L, 1);
         }
     }
+    if (lua_istable(L, REQUEST_OPTIONS) &&
+        lua_getfield(L, REQUEST_OPTIONS, "method") != LUA_TNIL)
+        luaL_error(L, "%s: it has its method: use http.request{method=, url=, ...}",
+                   name);
+    lua_settop(L, REQUEST_OPTIONS);
     if (posts && lua_isnil(L, REQUEST_BODY))
         luaL_error(L, "%s: the body is missing: give a string, a function or a file",
                    name);
     if (!posts && !lua_isnil(L, REQUEST_BODY))
-        luaL_error(L, "%s: a get has no body", name);
+        luaL_error(L,
+                   "%s: a get has no body: http.request{method=, url=, body=} may "
+                   "have one",
+                   name);
 }
 
 static int
 verb_get(lua_State *L)
 {
     sort_arguments(L, "http.get", false);
-    return begin(L, "http.get", 0);
+    return begin(L, "http.get", "", 0);
 }
 
 static int
 verb_post(lua_State *L)
 {
     sort_arguments(L, "http.post", true);
-    return begin(L, "http.post", ERRAND_HTTP_POST);
+    return begin(L, "http.post", "", ERRAND_HTTP_POST);
+}
+
+static int
+verb_put(lua_State *L)
+{
+    sort_arguments(L, "http.put", true);
+    return begin(L, "http.put", "PUT", ERRAND_HTTP_POST);
+}
+
+/* Those of which a server wants to know that there is no body. */
+static bool
+wants_body(const char *method)
+{
+    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+           strcmp(method, "PATCH") == 0;
+}
+
+static int
+verb_request(lua_State *L)
+{
+    static const char name[] = "http.request";
+    char method[sizeof((errand__lua_request *)0)->method];
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    const char *given = errand__lua_io_text(L, 1, "method", name);
+    if (given == NULL)
+        luaL_error(L, "%s: the method is missing: give one, such as method = 'DELETE'",
+                   name);
+    size_t length = strlen(given);
+    if (length == 0 || length >= sizeof method || strcmp(given, "CONNECT") == 0 ||
+        strspn(given, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != length)
+        errand__lua_error_raise(L, "inval", name,
+                                "'%.40s' is no method: write it in capitals, as 'DELETE'",
+                                given);
+    strcpy(method, given);
+    spread(L);
+    if (lua_isnil(L, REQUEST_BODY) && wants_body(method)) {
+        lua_pushliteral(L, "");
+        lua_replace(L, REQUEST_BODY);
+    }
+    bool body = !lua_isnil(L, REQUEST_BODY);
+    if (body && strcmp(method, "HEAD") == 0)
+        luaL_error(L, "%s: a HEAD has no body", name);
+    return begin(L, name, method, body ? ERRAND_HTTP_POST : 0);
 }
 
 void
 errand__lua_http_open(lua_State *L)
 {
-    static const luaL_Reg verbs[] = {
-        {"get", verb_get}, {"post", verb_post}, {NULL, NULL}};
+    static const luaL_Reg verbs[] = {{"get", verb_get},
+                                     {"post", verb_post},
+                                     {"put", verb_put},
+                                     {"request", verb_request},
+                                     {NULL, NULL}};
     errand__lua_upload_open(L);
     luaL_newlib(L, verbs);
     lua_setfield(L, -2, "http");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ERRAND_LUA_IO_REQUEST_H
 #define ERRAND_LUA_IO_REQUEST_H
-/* io_request: what the two files about requests to web servers share: a call's stack, which holds
+/* io_request: what the files about requests to web servers share: a call's stack, which holds
  * all that its steps need. */
 #include "io.h"
 
@@ -21,6 +21,7 @@ enum {
 typedef struct errand__lua_request {
     const char *name; /* of the verb */
     uint32_t flags;
+    char method[24]; /* "" = as flags say */
     uint64_t until, limit_ns,
         connect_ns; /* until: on the run's clock; 0 = the library's limit */
     uint64_t body_max, redirects, redirects_max;
@@ -39,6 +40,15 @@ int errand__lua_request_answered(lua_State *L, int status, lua_KContext context)
 /* Of the request at hand. */
 errand_http_config errand__lua_request_config(lua_State *L, const errand__lua_run *run,
                                               const errand_addresses *addresses);
+
+/* io_message.c: pushes the texts, "Name: value" each, and the sorted array of pointers to them, of the
+ * table on top, which goes; raises. */
+void errand__lua_request_headers(lua_State *L, const char *operation);
+/* Takes out those that are for the origin that they were given for. */
+void errand__lua_request_forget(lua_State *L);
+/* Pushes the table of an answer. */
+int errand__lua_request_push(lua_State *L, const errand__lua_request *self,
+                             const errand_http_response *response);
 
 /* io_upload.c: raises unless the body can be sent; says whether it comes in pieces. */
 void errand__lua_upload_check(lua_State *L, errand__lua_request *request);

@@ -179,6 +179,8 @@ void errand__lua_task_open(lua_State *L);
 /* ---- wait.c: how a verb waits ------------------------------------------------------------------------ */
 /* The running task, if a verb may wait here; raises else, naming the mend. */
 errand__lua_task *errand__lua_wait_task(lua_State *L, const char *operation);
+/* The same, or NULL where it would raise. */
+errand__lua_task *errand__lua_wait_able(lua_State *L);
 /* After the library registered a wait (status OK): yields, and k goes on with task->news.  Any
  * other status raises.  Use as `return errand__lua_wait_for(...)`. */
 int errand__lua_wait_for(lua_State *L, errand__lua_task *task, errand_status status,

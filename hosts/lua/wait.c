@@ -9,6 +9,16 @@
 #include "lua_host.h"
 
 errand__lua_task *
+errand__lua_wait_able(lua_State *L)
+{
+    errand__lua_run *run = errand__lua_run_find(L);
+    if (run == NULL || run->runtime == NULL || run->current == NULL ||
+        L != run->current->co || !lua_isyieldable(L))
+        return NULL;
+    return run->current;
+}
+
+errand__lua_task *
 errand__lua_wait_task(lua_State *L, const char *operation)
 {
     errand__lua_run *run = errand__lua_run_need(L, operation);

@@ -178,6 +178,74 @@ test("lines_and_pieces_come_in_a_for_loop", function()
     end)
 end)
 
+-- L5
+test("a_truncated_file_is_cut_or_grows_and_its_position_stays", function()
+    local f <close> = errand.open(at "t", "w+")
+    f:write("0123456789")
+    f:truncate(4)
+    equal(f:stat().size, 4)
+    equal(f:seek(), 10)
+    f:truncate(6)
+    equal(f:read("a", 0), "0123\0\0")
+    contains(check.raises(f.truncate, f, -1), "negative")
+    check.raises(f.truncate, f)
+    check.raises_code("io", errand.open(at "t").truncate, errand.open(at "t"), 0)
+end)
+
+-- L3
+test("a_close_waits_and_tells_what_failed", function()
+    local libc = errand.ffi.open(nil)
+    local close = libc:fn("close", "i32 (i32)")
+    local function number_of(path)
+        for _, entry in ipairs(errand.list_dir("/proc/self/fd")) do
+            local link = libc:fn("readlink", "i64 (string, out bytes, u64)")
+            local size, target = link("/proc/self/fd/" .. entry.name, 4096, 4096)
+            if size > 0 and target:sub(1, size) == path then return tonumber(entry.name) end
+        end
+    end
+    local f = errand.open(at "u", "w")
+    equal(close(number_of(at "u")), 0) -- behind its back
+    local problem = check.raises_code("io", f.close, f)
+    equal(problem.errno_name, "EBADF")
+    contains(problem.message, "something was not written")
+    equal(f:close(), true) -- it is closed
+    check.raises_code("closed", f.write, f, "x")
+    equal(errand.open(at "u"):close(), true)
+    local before = descriptors()
+    local g = errand.open(at "u", "w")
+    equal(errand.close(g), true)
+    equal(descriptors(), before)
+    do
+        local h <close> = errand.open(at "u", "w")
+    end
+    equal(descriptors(), before)
+    local late = errand.open(at "u", "w")
+    local task = errand.spawn(function()
+        local ended <close> = setmetatable({}, { __close = function() equal(late:close(), false) end })
+        errand.sleep(60)
+    end)
+    errand.yield()
+    errand.cancel(task)
+    check.raises_code("cancelled", errand.await, task)
+    equal(late:close(), true)
+    equal(descriptors(), before)
+end)
+
+check.test("what_is_out_on_a_file_that_is_closed_still_ends", function()
+    errand.run(function()
+        os.remove(at "way")
+        equal(errand.command { "mkfifo", at "way" }.status, 0)
+        local f = errand.open(at "way", "r+")
+        local read = errand.spawn(f.read, f, 5)
+        errand.yield()
+        local same = errand.open(at "way", "w")
+        equal(f:close(), false)
+        same:write("hello")
+        equal(same:close(), true)
+        equal(errand.await(read), "hello")
+    end, { deadline = 30 })
+end)
+
 test("a_fifo_has_no_position_and_is_read_as_it_comes", function()
     local path = at "fifo"
     os.remove(path)

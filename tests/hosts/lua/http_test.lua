@@ -61,6 +61,43 @@ both("a_post_sends_its_body_and_headers_and_gets_an_answer", function()
     end)
 end)
 
+-- L9
+both("a_put_and_any_other_method_are_sent_as_they_were_given", function()
+    local ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    local head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+    local see, moved = "HTTP/1.1 303 See\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n",
+                       "HTTP/1.1 301 Moved\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+    served({ ok, ok, ok, head, ok, see, ok, moved, ok }, function(url, asked)
+        local request = errand.http.request
+        equal(errand.http.put(url .. "/a", "body\0", { headers = { ["Content-Type"] = "t" } }).body, "ok")
+        equal(request { method = "DELETE", url = url .. "/a" }.status, 200)
+        equal(request { method = "PATCH", url = url .. "/a", body = "p" }.status, 200)
+        equal(request { method = "HEAD", url = url .. "/a" }.body, "")
+        equal(request { method = "PUT", url = url .. "/a" }.status, 200)
+        equal(errand.http.put { url = url .. "/a", body = "x" }.url, url .. "/b")
+        equal(errand.http.put { url = url .. "/a", body = "x" }.url, url .. "/b")
+        local lines = {}
+        for i, seen in ipairs(asked) do
+            lines[i] = seen.line:match("^%u+ /.") .. ":" .. seen.body
+            equal(seen.fields:find("x-www-form-urlencoded", 1, true), nil)
+        end
+        equal(table.concat(lines, " "), "PUT /a:body\0 DELETE /a: PATCH /a:p HEAD /a: PUT /a: " ..
+            "PUT /a:x GET /b: PUT /a:x PUT /b:x")
+        contains(asked[1].fields, "content-type: t")
+        contains(asked[5].fields, "content-length: 0")
+    end)
+    for _, method in ipairs { "", "get", "A B", "CONNECT", "G\r\nX: y" } do
+        contains(check.raises_code("inval", errand.http.request, { url = "http://127.0.0.1:1/", method = method }),
+            "no method")
+    end
+    contains(check.raises(errand.http.request, { url = "http://127.0.0.1:1/" }), "method is missing")
+    contains(check.raises(errand.http.request, { url = "http://127.0.0.1:1/", method = "HEAD", body = "" }),
+        "HEAD has no body")
+    contains(check.raises(errand.http.put, "http://127.0.0.1:1/"), "body is missing")
+    contains(check.raises(errand.http.get, "http://127.0.0.1:1/", { method = "PUT" }), "http.request")
+    check.raises(errand.http.request, "http://127.0.0.1:1/")
+end)
+
 both("redirects_are_followed_without_credentials_for_others", function()
     local ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     local away = "HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n"

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* io_lines: an open file's lines.
+ *
+ * Design notes.  They are read by offsets of the iterator's own: what it has read ahead is nobody
+ * else's, and the position stays where it is. */
+#include "io.h"
+#include <string.h>
+
+#define LINE_MOST (1 << 20)
+
+/* An iterator: upvalue 1 is the file, 2 this, 3 the string that holds what was read ahead. */
+typedef struct lines {
+    int64_t offset; /* of the next piece; -1 = there are none */
+    size_t at, kept, max;
+} lines;
+enum { UP_FILE = 1, UP_LINES = 2, UP_KEPT = 3 };
+
+static int lines_next(lua_State *L);
+
+/* Takes size bytes off what is kept, and pushes the first `shown` of them. */
+static int
+push_line(lua_State *L, lines *self, size_t size, size_t shown)
+{
+    const char *bytes = lua_tostring(L, lua_upvalueindex(UP_KEPT));
+    lua_pushlstring(L, bytes + self->at, shown);
+    self->at += size;
+    self->kept -= size;
+    return 1;
+}
+
+/* A line of what is kept; 0 = there is none yet. */
+static int
+kept_line(lua_State *L, lines *self)
+{
+    const char *from = lua_tostring(L, lua_upvalueindex(UP_KEPT));
+    const char *end = self->kept == 0 ? NULL : memchr(from + self->at, '\n', self->kept);
+    size_t length = end == NULL ? self->kept : (size_t)(end - from) - self->at;
+    if (length > self->max)
+        errand__lua_error_raise(L, "too_large", "lines",
+                                "the line has more than %zu bytes: raise the limit",
+                                self->max);
+    return end == NULL ? 0 : push_line(L, self, length + 1, length);
+}
+
+static int
+lines_over(lua_State *L, int status, lua_KContext context)
+{
+    lines *self = lua_touserdata(L, lua_upvalueindex(UP_LINES));
+    (void)status;
+    (void)context;
+    errand_completion *completion = errand__lua_io_completion(L, "lines");
+    errand__lua_io_push_bytes(L, completion, "lines");
+    if (lua_isnil(L, -1)) /* the end: what is left is the last line */
+        return self->kept == 0 ? 1 : push_line(L, self, self->kept, self->kept);
+    size_t got = lua_rawlen(L, -1);
+    if (self->kept > 0) {
+        lua_pushlstring(L, lua_tostring(L, lua_upvalueindex(UP_KEPT)) + self->at,
+                        self->kept);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    lua_replace(L, lua_upvalueindex(UP_KEPT));
+    self->at = 0;
+    self->kept += got;
+    if (self->offset >= 0)
+        self->offset += (int64_t)got;
+    return lines_next(L);
+}
+
+static int
+lines_next(lua_State *L)
+{
+    errand__lua_task *task = errand__lua_io_task(L, "lines");
+    errand_lease *lease = errand__lua_io_lease(L, task->run, "lines");
+    const errand__lua_file *from = lua_touserdata(L, lua_upvalueindex(UP_FILE));
+    lines *self = lua_touserdata(L, lua_upvalueindex(UP_LINES));
+    errand_spec spec = ERRAND_SPEC_INIT;
+    lua_settop(L, 0);
+    if (from->file == NULL)
+        errand__lua_error_raise(L, "closed", "lines", "the file was closed");
+    if (kept_line(L, self) == 1)
+        return 1;
+    errand__lua_io_filled(
+        L, errand_spec_read_at(&spec, from->file, ERRAND__LUA_PIECE, self->offset),
+        "lines");
+    spec.domain = self->offset < 0 ? from->domain : 0;
+    return errand__lua_io_await(L, task, lease, &spec, 0, "lines", lines_over, 0);
+}
+
+int
+errand__lua_file_lines(lua_State *L)
+{
+    const errand__lua_file *self = errand__lua_file_need(L, "lines");
+    int64_t offset = errand__lua_file_offset(L, 2);
+    size_t max = errand__lua_io_size(L, 3, LINE_MOST);
+    bool seekable = errand_file_is_seekable(self->file);
+    luaL_argcheck(L, seekable || offset < 0, 2, "it has no offsets: leave it out");
+    lua_settop(L, 1);
+    lines *made = lua_newuserdatauv(L, sizeof *made, 0);
+    *made = (lines){.offset = !seekable ? -1 : offset < 0 ? 0 : offset, .max = max};
+    lua_pushliteral(L, "");
+    lua_pushcclosure(L, lines_next, 3);
+    return 1;
+}
