@@ -205,7 +205,6 @@ start_stuck_send(net_rig *rig, errand_stream *stream, net_result *result)
     memset(bytes, 'x', size);
     assert_int_equal(errand_spec_send(&spec, stream, bytes, size), ERRAND_OK);
     net_start(rig, &spec, result);
-    net_await_running(rig, 1);
     free(bytes);
     return size;
 }
@@ -221,6 +220,7 @@ a_send_waits_while_the_peer_takes_nothing(void **state)
     size_t size = start_stuck_send(rig, stream, &result), got = 0;
     char *piece = malloc(65536);
 
+    net_await_running(rig, 1);
     net_turn(rig, 20);
     assert_false(result.done);
     net_cancel(rig, &result);
@@ -282,6 +282,7 @@ a_cancelled_send_poisons_the_sink_alone(void **state)
     errand_stream *stream = net_pair(rig, &peer);
 
     start_stuck_send(rig, stream, &result);
+    net_await_running(rig, 1);
     net_cancel(rig, &result);
     net_await(rig, &result);
     net_assert_failed(&result, ERRAND_OPERATION_STOPPED);
