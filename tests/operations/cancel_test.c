@@ -22,9 +22,10 @@ assert_stopped(test_rig *rig)
     rig_assert_says(rig, "start it again if it is still wanted");
 }
 
-/* Starts a shell that writes its pids into the FIFO "begun" and then goes on; answers them. */
+/* Starts a shell that writes its pids into the FIFO "begun" and then goes on; answers them.  Its
+ * deadline (0 = none) is looked at once they were read. */
 static void
-start_shell(test_rig *rig, const char *text, uint64_t term_ns,
+start_shell(test_rig *rig, const char *text, uint64_t term_ns, uint64_t deadline_ns,
             errand_identity *out_identity, int *out_pids, int count)
 {
     const char *argv[] = {"sh", "-c", text, NULL};
@@ -36,6 +37,7 @@ start_shell(test_rig *rig, const char *text, uint64_t term_ns,
     unlink(fifo);
     assert_int_equal(mkfifo(fifo, 0600), 0);
     assert_int_equal(errand_spec_command(&spec, &config), ERRAND_OK);
+    spec.deadline_ns = deadline_ns;
     rig_start(rig, &spec, out_identity);
     FILE *begun = fopen(fifo, "re");
     assert_non_null(begun);
@@ -81,7 +83,7 @@ a_cancelled_command_takes_its_whole_group_along(void **state)
 
     /* Orphans come to us, so that their end can be seen. */
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-    start_shell(rig, "sleep 1000 & echo $$ $! > begun; wait", 0, &identity, pids, 2);
+    start_shell(rig, "sleep 1000 & echo $$ $! > begun; wait", 0, 0, &identity, pids, 2);
     rig_cancel(rig, &identity);
     rig_await_end(rig);
     assert_stopped(rig);
@@ -101,7 +103,7 @@ a_command_that_ignores_the_request_is_killed(void **state)
     errand_identity identity;
     int pid;
 
-    start_shell(rig, "trap '' TERM; echo $$ > begun; while :; do :; done", 30000000,
+    start_shell(rig, "trap '' TERM; echo $$ > begun; while :; do :; done", 30000000, 0,
                 &identity, &pid, 1);
     uint64_t before = errand_deadline_in(0);
     rig_cancel(rig, &identity);
@@ -123,7 +125,7 @@ a_command_may_clean_up_when_it_is_cancelled(void **state)
     start_shell(rig,
                 "trap 'echo > cleaned; exit 4' TERM; echo $$ > begun; "
                 "while :; do sleep 0.01; done",
-                20000000000u, &identity, &pid, 1);
+                20000000000u, 0, &identity, &pid, 1);
     rig_cancel(rig, &identity);
     rig_await_end(rig);
     assert_stopped(rig);
@@ -136,17 +138,15 @@ static void
 a_deadline_ends_a_command(void **state)
 {
     test_rig *rig = *state;
-    const char *argv[] = {"sleep", "1000", NULL};
-    errand_command_config config = {.struct_size = sizeof config, .argv = argv};
-    errand_spec spec;
+    errand_identity identity;
+    int pid;
 
-    assert_int_equal(errand_spec_command(&spec, &config), ERRAND_OK);
-    spec.deadline_ns = 50000000;
-    rig_run(rig, &spec);
+    start_shell(rig, "echo $$ > begun; exec sleep 1000", 0, 50000000, &identity, &pid, 1);
+    rig_await_end(rig);
     assert_int_equal(rig->result.outcome, ERRAND_FAILED);
     assert_int_equal(rig->result.code, ERRAND_CODE_DEADLINE);
     assert_int_equal(rig->result.job_code, ERRAND_OPERATION_STOPPED);
-    rig_assert_says(rig, "'sleep' was cancelled and ended by signal 15");
+    rig_assert_says(rig, "'sh' was cancelled and ended by signal 15");
     assert_true((rig->result.flags & (ERRAND_HELD | ERRAND_LATE)) == 0);
 }
 

@@ -346,10 +346,14 @@ def grandchildren_of_a_killed_run_are_killed_too(case):
 
 
 def an_interrupt_prints_what_was_found(case):
-    case.write("a.lua", 'local errand = require "errand"\n'
+    name = "interrupted-%d.lua" % os.getpid()
+    case.write(name, 'local errand = require "errand"\n'
                'if errand.random(2) == 1 then error("x") end\nwhile true do end')
-    process = case.start("explore", "a.lua", "--jobs", "2", "--report", "r.json")
-    time.sleep(1.5)
+    process = case.start("explore", name, "--jobs", "2", "--report", "r.json")
+    limit = time.monotonic() + program_case.LIMIT
+    while len(_running(name)) < 3:  # it, and two runs
+        assert time.monotonic() < limit, _running(name)
+        time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     done = case.end(process)
     with open(case.path("r.json")) as file:

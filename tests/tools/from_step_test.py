@@ -187,14 +187,16 @@ def _left(word):
 def no_process_is_left_however_it_ends(case):
     for number in (0, signal.SIGINT, signal.SIGKILL):
         name = "left-%d-%d.lua" % (os.getpid(), number)
-        wait = 'errand.command{"sleep", "1"}' if number else ""
+        wait = 'errand.command{"sh", "-c", "exec sleep $NAP"}' if number else ""
         case.write(name, DRAW % (wait, ERROR))
         if number == 0:
             _explore(case, "--from-step", "auto", name)
         else:
-            _explore(case, "--stop-after", "1", "--jobs", "8", name)
+            _explore(case, "--stop-after", "1", "--jobs", "8", name,
+                     env=dict(case.environment, NAP="0"))
             seed = _report(case)[0]["seed"]
-            process = case.start("explore", "--from-step", "auto", name, "--seed", str(seed))
+            process = case.start("explore", "--from-step", "auto", name, "--seed", str(seed),
+                                 env=dict(case.environment, NAP="3"))
             end = time.monotonic() + 40
             while len(_left(name)) < 8 and time.monotonic() < end:
                 time.sleep(0.02)

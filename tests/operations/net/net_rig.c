@@ -58,7 +58,7 @@ net_teardown(void **state)
     assert_true(report.clean);
     errand_executor_abandon(&done->executor);
     /* The loop's thread may have had the last reference, and end later. */
-    uint64_t until = errand_deadline_in(3000000000u);
+    uint64_t until = errand_deadline_in(20000000000u);
     while ((test_count_descriptors() != done->fds ||
             errand_testing_live_bytes() != done->bytes) &&
            errand_deadline_in(0) < until)
