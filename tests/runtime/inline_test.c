@@ -181,6 +181,38 @@ jobs_run_and_are_told_at_their_dues_in_order(void **state)
     world_end(in);
 }
 
+/* I1: of those that are due at one instant the ties decide who is told first. */
+static void
+jobs_that_are_due_at_once_are_told_by_their_ties(void **state)
+{
+    static world_job jobs[MANY];
+    static uint64_t ties[MANY];
+    test_world *in = *state;
+    unsigned inverted = 0;
+
+    actors_restart(in, 3, note_told, in);
+    assert_int_equal(errand_order_latency(in->runtime, 1, 1), ERRAND_OK);
+    ran_count = told_count = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        errand_identity identity;
+
+        jobs[i] = (world_job){.inside = note_body, .arg = (void *)i};
+        identity = world_start(in, &jobs[i]);
+        dues[i] = record_of(in, &identity)->extra->due;
+        ties[i] = record_of(in, &identity)->extra->tie;
+        assert_int_equal(dues[i], dues[0]);
+    }
+    drive_all(in);
+    assert_int_equal(told_count, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        for (size_t j = 0; j < MANY; j++) {
+            assert_true(ties[i] >= ties[j] || told_at[i] < told_at[j]);
+            inverted += i < j && told_at[i] > told_at[j];
+        }
+    assert_in_range(inverted, MANY * MANY / 8, MANY * MANY * 3 / 8);
+    world_end(in);
+}
+
 /* When the one operation of a task is due, with others before it. */
 static uint64_t
 due_in_company(test_world *in, unsigned strangers)
@@ -482,6 +514,8 @@ main(void)
         cmocka_unit_test_setup_teardown(stall_is_found_without_waiting, actors_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(jobs_run_and_are_told_at_their_dues_in_order,
+                                        actors_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(jobs_that_are_due_at_once_are_told_by_their_ties,
                                         actors_setup, world_teardown),
         cmocka_unit_test_setup_teardown(operations_of_others_shift_no_due, actors_setup,
                                         world_teardown),
