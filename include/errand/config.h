@@ -65,7 +65,9 @@ typedef struct errand_runtime_config {
     struct errand_recorder *held_recorder;
     struct errand_replay *held_replay;    /* ERRAND_ORDER_REPLAY only: what is replayed */
     const struct errand_choices *choices; /* who decides: errand/choice.h */
-    uint64_t watchdog_ns; /* seeded: real time at a due before EEXTERNAL; 0 = 60 s */
+    /* Seeded: real time at a due before EEXTERNAL; 0 = 60 s.  Whoever has real limits of its own
+     * (a sandbox's deadline_ns, 25 s) keeps them below it, to be heard of first. */
+    uint64_t watchdog_ns;
     uint64_t deadline_ns; /* of every errand_run, on the runtime's clock; 0 = none */
     struct errand_checkpoint *held_checkpoint; /* go on there: errand/checkpoint.h */
     /* Seeded: how far time moves after a pass while tasks are ready: what a turn of theirs

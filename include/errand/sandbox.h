@@ -82,9 +82,11 @@ typedef struct errand_sandbox_policy {
     uint64_t file_bytes;  /* of a file that it writes; 0 = none with PURE, else 1 GiB */
     uint32_t descriptors; /* 0 = 64 */
     uint32_t cpu_seconds; /* of one worker, between two recycles; 0 = no limit */
-    uint64_t deadline_ns; /* of jobs that bring none; 0 = 60 s */
-    uint64_t grace_ns;    /* between a cancel and the kill; 0 = at once */
-    uint32_t reuse;       /* jobs per worker: 0 = no limit, 1 = a fresh one for each */
+    /* Of jobs that bring none; 0 = 25 s.  In a seeded order it is told first if it is below the
+     * runtime's watchdog_ns (60 s) by more than a worker needs to start, as 25 s is. */
+    uint64_t deadline_ns;
+    uint64_t grace_ns; /* between a cancel and the kill; 0 = at once */
+    uint32_t reuse;    /* jobs per worker: 0 = no limit, 1 = a fresh one for each */
     errand_on_deny on_deny;
     uint64_t tenant; /* a name for the report; a sandbox serves one tenant */
 } errand_sandbox_policy;

@@ -11,8 +11,6 @@
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
 
-#define READY_NS UINT64_C(10000000000) /* a worker that is not ready by then is ended */
-
 static void
 count(errand__sandbox *pool, uint64_t *counter)
 {
@@ -120,7 +118,7 @@ tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
     }
     if (closing) {
         kill_worker(slot);
-    } else if (now - slot->started_ns > READY_NS) {
+    } else if (now - slot->started_ns > ERRAND__READY_NS) {
         slot->intent = ERRAND__INTENT_START;
         kill_worker(slot);
     } else if (ready == 1 && !slot->killed) {

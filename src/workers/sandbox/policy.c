@@ -180,7 +180,7 @@ fill_in(errand_sandbox_policy *self)
     self->file_bytes = self->file_bytes == 0 && writes ? GIB : self->file_bytes;
     self->descriptors = self->descriptors == 0 ? 64 : self->descriptors;
     self->deadline_ns =
-        self->deadline_ns == 0 ? UINT64_C(60000000000) : self->deadline_ns;
+        self->deadline_ns == 0 ? ERRAND__DEADLINE_DEFAULT_NS : self->deadline_ns;
 }
 
 static errand_status

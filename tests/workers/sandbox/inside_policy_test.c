@@ -119,7 +119,7 @@ defaults_are_filled_in(void **state)
     assert_int_equal(values->out_bytes, 16u << 20);
     assert_int_equal(values->file_bytes, 0);
     assert_int_equal(values->descriptors, 64);
-    assert_int_equal(values->deadline_ns, UINT64_C(60000000000));
+    assert_int_equal(values->deadline_ns, UINT64_C(25000000000));
     errand__policy_destroy(&made);
     errand__policy_destroy(&made); /* nothing is left */
 }
