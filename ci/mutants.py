@@ -116,9 +116,18 @@ def citing(promise):
     return [text for text in texts if pattern.search(text)]
 
 
+def stands_in(name, text):
+    """Is the test made by this text?  One in Lua may have the way in which it ran behind its name."""
+    if re.search(r"^(?:def )?%s\(" % re.escape(name), text, re.M):
+        return True
+    made = re.findall(r'^(?:check\.)?\w+\("(\w+)", function', text, re.M)
+    return any(name == one or name.startswith(one + "_") for one in made)
+
+
 def noticed(program, texts):
     """Does a test of the program fail that stands in one of these texts?"""
-    environment = dict(os.environ, ERRAND_TEST_SECONDS="10", CMOCKA_MESSAGE_OUTPUT="STDOUT")
+    environment = dict(os.environ, ERRAND_TEST_SECONDS="10", CMOCKA_MESSAGE_OUTPUT="STDOUT",
+                       **program.environment)
     try:
         done = subprocess.run(program.command, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -131,8 +140,7 @@ def noticed(program, texts):
     names = [name.partition(" (")[0] for name in names]  # of tests/runtime/both.h
     if not names:
         return code != 0 and program.kind == "command"
-    return any(re.search(r"^(?:def )?%s\(" % re.escape(name), text, re.M)
-               for name in names for text in texts)
+    return any(stands_in(name, text) for name in names for text in texts)
 
 
 def survivors(mutant):

@@ -272,6 +272,7 @@ def a_server_that_stops_reading_or_resets_is_told_in_time(case, server):
     assert server.broken.wait(program_case.LIMIT)
 
 
+# L10
 @_with_server
 def a_redirect_takes_no_body_in_pieces_along(case, server):
     done = _run(case, server, """

@@ -53,6 +53,7 @@ test("a_file_is_written_and_read_where_it_stands", function()
     equal(errand.read_file(at "a"), "hello world\0!")
 end)
 
+-- L2
 test("an_offset_leaves_the_position_where_it_is", function()
     local f <close> = errand.open(at "b", "w+")
     f:write("0123456789")
@@ -122,6 +123,7 @@ test("what_is_wrong_is_said", function()
     f:close()
 end)
 
+-- L1
 test("what_two_tasks_do_with_one_file_is_one_after_the_other_as_started", function()
     local f <close> = errand.open(at "e", "w+")
     local expected, tasks = {}, {}
@@ -148,6 +150,7 @@ test("what_two_tasks_do_with_one_file_is_one_after_the_other_as_started", functi
     equal(f:seek(), math.min(4000, #table.concat(expected)))
 end)
 
+-- L2
 test("lines_and_pieces_come_in_a_for_loop", function()
     local f <close> = errand.open(at "f", "w+")
     f:write("one\n\nthree\r\n" .. ("x"):rep(200000) .. "\nlast")
@@ -262,6 +265,7 @@ test("a_fifo_has_no_position_and_is_read_as_it_comes", function()
     equal(f:read("a"), "")
 end)
 
+-- L4
 test("names_are_made_moved_copied_and_removed", function()
     errand.make_dir(at "dir", { permissions = tonumber("700", 8) })
     check.raises_code("exists", errand.make_dir, at "dir")

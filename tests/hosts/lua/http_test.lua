@@ -98,6 +98,7 @@ both("a_put_and_any_other_method_are_sent_as_they_were_given", function()
     check.raises(errand.http.request, "http://127.0.0.1:1/")
 end)
 
+-- L9, L10
 both("redirects_are_followed_without_credentials_for_others", function()
     local ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     local away = "HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n"

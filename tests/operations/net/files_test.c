@@ -145,7 +145,7 @@ a_missing_file_and_one_that_exists_have_their_codes(void **state)
 }
 
 static void
-names_are_made_moved_listed_and_removed(void **state)
+names_are_made_moved_listed_and_removed(void **state) /* L4 */
 {
     net_rig *rig = *state;
     net_result result = {.started = false};
@@ -196,7 +196,7 @@ names_are_made_moved_listed_and_removed(void **state)
 }
 
 static void
-a_copy_has_the_same_bytes_and_mode(void **state)
+a_copy_has_the_same_bytes_and_mode(void **state) /* L4 */
 {
     net_rig *rig = *state;
     net_result result = {.started = false};

@@ -70,7 +70,7 @@ static const uint32_t both =
     ERRAND_OPEN_READ | ERRAND_OPEN_WRITE | ERRAND_OPEN_CREATE | ERRAND_OPEN_EMPTY;
 
 static void
-reads_and_writes_go_on_where_the_one_before_left_off(void **state)
+reads_and_writes_go_on_where_the_one_before_left_off(void **state) /* L1, L2 */
 {
     net_rig *rig = *state;
     net_result result = {.started = false};

@@ -117,7 +117,7 @@ expect_read(int peer, const char *text)
 }
 
 static void
-pieces_arrive_one_by_one_and_the_answer_is_given(void **state)
+pieces_arrive_one_by_one_and_the_answer_is_given(void **state) /* L6 */
 {
     net_rig *rig = *state;
     net_result result = {.started = false};
@@ -154,7 +154,7 @@ pieces_arrive_one_by_one_and_the_answer_is_given(void **state)
 }
 
 static void
-a_size_that_is_known_is_told_and_kept(void **state)
+a_size_that_is_known_is_told_and_kept(void **state) /* L7, L9 */
 {
     net_rig *rig = *state;
     net_result result = {.started = false};
@@ -197,7 +197,7 @@ a_size_that_is_known_is_told_and_kept(void **state)
 
 /* What is not read fills the system's buffers and no others. */
 static void
-a_server_that_stops_reading_holds_the_send_up_until_its_limit(void **state)
+a_server_that_stops_reading_holds_the_send_up_until_its_limit(void **state) /* L6 */
 {
     net_rig *rig = *state;
     net_result result = {.started = false};
@@ -254,7 +254,7 @@ a_cancel_in_the_middle_breaks_the_connection_off(void **state)
 }
 
 static void
-a_server_that_answers_early_is_heard(void **state)
+a_server_that_answers_early_is_heard(void **state) /* L8 */
 {
     net_rig *rig = *state;
     net_result result = {.started = false};
