@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ERRAND_TESTS_OPERATIONS_NET_HTTP_RIG_H
+#define ERRAND_TESTS_OPERATIONS_NET_HTTP_RIG_H
+/* http_rig: a net_rig with a web server of its own for each test. */
+#include "errand/http.h"
+#include "net_rig.h"
+
+enum { HTTP_LARGE = 3000000 }; /* bytes of "/large" */
+
+int http_setup(void **state);
+int http_teardown(void **state);
+uint16_t http_port(void);
+/* An url of the server's, until the next call; a config for it. */
+const char *http_url_of(const char *path);
+errand_http_config http_config_of(const char *path);
+/* Its answer, until the result is cleared; NULL: the result says why. */
+const errand_http_response *http_request(net_rig *rig, const errand_http_config *config,
+                                         net_result *result);
+/* NULL: there is no such header. */
+const char *http_header_of(const errand_http_response *response, const char *name);
+
+#endif
