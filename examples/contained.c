@@ -3,21 +3,31 @@
  * of each, and goes on.
  *     cc contained.c $(pkg-config --cflags --libs errand) && ./a.out
  *     cc -shared -fPIC plugin.c -o plugin.so $(pkg-config --cflags errand)
- *     ./a.out $PWD/plugin.so */
+ *     ./a.out $PWD/plugin.so
+ * The path of a library or plug-in is absolute, and where this program is root, user 65534 must be
+ * able to read it: the processes run as that user.  A name alone (libz.so.1) is looked for by the loader. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <errand/sandbox.h>
 
-static errand_ffi_error error; /* both say why a call was refused */
+/* Why a call was refused, beside its status: what errand_ffi_describe_named and errand_spec_call say;
+ * what errand_sandbox_create says. */
+static errand_ffi_error error;
 static char text[512];
 
 static void
 must(errand_status status)
 {
+    const char *const more[] = {error.text, text};
+
     if (status == ERRAND_OK)
         return;
-    fprintf(stderr, "%s %s%s\n", errand_status_text(status), error.text, text);
+    fputs(errand_status_text(status), stderr);
+    for (size_t i = 0; i < 2; i++)
+        if (more[i][0] != 0)
+            fprintf(stderr, ": %s", more[i]);
+    fputc('\n', stderr);
     exit(1);
 }
 
@@ -83,6 +93,7 @@ main(int argc, char **argv)
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         must(errand_ffi_describe_named(libc, calls[i].name, calls[i].signature, &function,
                                        &error));
+        /* Like all errand_spec_*, it fills the whole spec: kind, resource_class, job, state. */
         must(errand_spec_call(&spec, function, &calls[i].argument, 1, &error));
         errand_ffi_function_abandon(&function);
         await(runtime, lease, &spec, calls[i].name);

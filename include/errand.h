@@ -10,7 +10,8 @@
  *
  * Parameters: plain pointer = borrowed for the call; take_x = a token, moved and zeroed
  *   on success, untouched on failure; out_x = written on success only; own_x = a
- *   callback's to keep; a field held_x must outlive what was made with it.
+ *   callback's to keep.  A field held_x is kept, not copied: what it points to must outlive
+ *   what was made with it (of a spec: its operation), as static data does.
  * Tokens (errand_prepared, errand_binding, errand_wait, errand_submission) are small
  *   values: one type per stage, so that a skipped stage does not compile.  A copy that
  *   was used already is recognised (ESPENT) while its runtime lives.
