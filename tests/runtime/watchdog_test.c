@@ -5,6 +5,8 @@
 #include <string.h>
 #include "actor.h"
 #include "gate.h"
+#include "runtime/runtime.h"
+#include "workers/sandbox/limits.h"
 
 static const errand_order orders[] = {ERRAND_ORDER_INLINE, ERRAND_ORDER_PACED};
 static test_gate gate;
@@ -137,6 +139,23 @@ a_thread_that_cannot_be_made_ends_the_run(void **state)
     }
 }
 
+/* D141: where nobody says anything, the limit of a sandboxed job is over before the watchdog is, also
+ * after two starts of its worker that were held up, or behind one such job: so that is what is told. */
+static void
+a_sandboxed_jobs_own_limit_is_over_before_the_watchdog(void **state)
+{
+    test_world *in = *state;
+    errand_runtime_config config = {
+        .struct_size = sizeof config, .order = ERRAND_ORDER_PACED, .seed = 1};
+
+    world_end(in);
+    world_begin(in, &config, 0);
+    uint64_t watchdog = in->runtime->config.watchdog_ns;
+    assert_true(ERRAND__DEADLINE_DEFAULT_NS + 2 * ERRAND__READY_NS < watchdog);
+    assert_true(2 * ERRAND__DEADLINE_DEFAULT_NS + 5000 * MS < watchdog);
+    world_end(in);
+}
+
 int
 main(void)
 {
@@ -146,6 +165,7 @@ main(void)
         WITH_WORLD(a_job_that_does_not_end_ends_the_run),
         WITH_WORLD(the_end_of_such_a_run_accounts_for_everything),
         WITH_WORLD(a_thread_that_cannot_be_made_ends_the_run),
+        WITH_WORLD(a_sandboxed_jobs_own_limit_is_over_before_the_watchdog),
     };
     return test_group("runtime/watchdog", tests, NULL, NULL);
 }

@@ -4,13 +4,8 @@
 /* policy: what a sandbox permits: checked, filled in, copied, and written down for its workers. */
 #include "errand/sandbox.h"
 #include "workers/sandbox/filter.h"
+#include "workers/sandbox/limits.h"
 #include "workers/sandbox/wire.h"
-
-/* A worker that is not ready by then is ended. */
-#define ERRAND__READY_NS UINT64_C(10000000000)
-/* With two starts that took that long it is over before a runtime's watchdog is, so that a seeded run
- * hears of the job's limit, and goes on. */
-#define ERRAND__DEADLINE_DEFAULT_NS UINT64_C(25000000000)
 
 typedef struct errand__policy {
     errand_sandbox_policy

@@ -5,8 +5,6 @@
 #include "errand/order.h"
 #include "inside_rig.h"
 #include "pool_rig.h"
-#include "runtime/runtime.h"
-#include "workers/sandbox/policy.h"
 #include "reach.h"
 #include <dirent.h>
 #include <errno.h>
@@ -134,24 +132,6 @@ a_job_that_never_ends_is_ended_by_the_policy_in_each_order(void **state) /* S8, 
         assert_int_equal(self->news[2].outcome, ERRAND_COMPLETED);
         rig_teardown((void **)&self);
     }
-}
-
-/* Where nobody says anything, the policy's limit is over first, also after two starts that were held up. */
-static void
-the_policys_own_limit_is_over_before_the_watchdogs(void **state) /* D141, D152 */
-{
-    errand_runtime *runtime;
-    errand__policy policy;
-
-    (void)state;
-    assert_int_equal(errand_runtime_create(NULL, &runtime), ERRAND_OK);
-    assert_int_equal(errand__policy_create(NULL, &policy, NULL, 0), ERRAND_OK);
-    assert_true(policy.values.deadline_ns + 2 * ERRAND__READY_NS <
-                runtime->config.watchdog_ns);
-    errand__policy_destroy(&policy);
-    assert_int_equal(errand_runtime_shutdown(&runtime, errand_deadline_in(1000000000),
-                                             ERRAND_SHUTDOWN_QUIET, NULL),
-                     ERRAND_OK);
 }
 
 static void
@@ -362,7 +342,6 @@ main(void)
         cmocka_unit_test(seeded_orders_tell_the_same_whoever_is_faster),
         cmocka_unit_test(a_deadline_of_a_seeded_order_is_not_the_workers),
         cmocka_unit_test(a_job_that_never_ends_is_ended_by_the_policy_in_each_order),
-        cmocka_unit_test(the_policys_own_limit_is_over_before_the_watchdogs),
         WITH_RIG(a_wake_descriptor_tells_of_answers),
         WITH_RIG(a_question_finds_an_owner_that_polls_its_descriptor),
         WITH_RIG(an_owner_that_does_other_things_has_its_queue_run),
