@@ -169,6 +169,8 @@ a_lease_ends_its_pending_jobs_at_the_deadline(void **state)
     async_open(&world, 2);
     scene_sleeper other = {.wakes_wanted = 1};
     scene_poll(&world, 1, &scene_sleeper_job, &other);
+    while (scene_waker(&other) == NULL) /* else the thread may begin with the others */
+        sched_yield();
     scene_poll(&world, 0, &scene_sleeper_job, &tidy);
     scene_poll(&world, 0, &scene_sleeper_job, &stubborn);
     await_count(&stubborn.polls, 1);

@@ -212,8 +212,10 @@ a_cancelled_pending_job_is_polled_once_more(void **state)
     async_open(&world, 1);
     errand_identity identity = scene_poll(&world, 0, &scene_sleeper_job, &sleeper);
     await_count(&sleeper.polls, 1);
+    scene_poll(&world, 0, &caller_job, NULL);
+    scene_await(&world, 0, 1); /* so the only thread has come back from the first poll */
     assert_int_equal(scene_cancel(&world, 0, identity), ERRAND_CANCEL_RUNNING);
-    scene_await(&world, 0, 1);
+    scene_await(&world, 0, 2);
     assert_int_equal(scene_count(&sleeper.polls), 2);
     assert_int_equal(world.seen[0].outcomes[ERRAND_FAILED], 1);
     scene_sleeper_end(&sleeper);
