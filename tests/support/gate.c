@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <time.h>
 #include "group.h"
+#include "watchdog.h"
 
-/* limit: seconds that a wait may last.
+/* limit: seconds that a wait may last; 0 = half of what the watchdog gives a test.
  * Writers: the test thread.  Readers: all.  Order: relaxed.  Pairs: none.
  * Why: a plain number, nothing is published with it. */
-static atomic_uint limit = 30;
+static atomic_uint limit;
 
 static void
 wait_limited(test_gate *gate, sem_t *semaphore, const char *what)
@@ -23,6 +24,8 @@ wait_limited(test_gate *gate, sem_t *semaphore, const char *what)
     unsigned seconds = atomic_load_explicit(&limit, memory_order_relaxed);
     struct timespec until;
 
+    if (seconds == 0)
+        seconds = (watchdog_seconds() + 1) / 2;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += seconds;
     while (sem_timedwait(semaphore, &until) != 0) {

@@ -8,8 +8,9 @@
  *           gate_open(&gate);                 it goes on
  *
  * Opening before anybody arrived is remembered.  Each opening lets one through.
- * A wait of more than 30 s (gate_seconds to change it) prints the gate's name and the test's
- * and aborts.  Any thread may call anything; init and fini when no other thread uses it. */
+ * A wait of more than half the watchdog's time, 30 s by default (gate_seconds to change it),
+ * prints the gate's name and the test's and aborts.  Any thread may call anything; init and fini
+ * when no other thread uses it. */
 #include <semaphore.h>
 
 typedef struct test_gate {

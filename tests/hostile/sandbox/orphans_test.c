@@ -2,7 +2,7 @@
 /* Goal (S16): no worker outlives its host, whoever both are and whatever the worker does against it; and a host
  * that gave up its user can still end its workers.
  * Method: hosts in child processes, killed at any moment of their lives.  This process is the one that
- * orphans are given to, so none can hide: within a second after the host's death it has no child. */
+ * orphans are given to, so none can hide: soon after the host's death it has no child. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -109,11 +109,11 @@ be_host(void *arg)
         (void)hostile_run(&pool, "job_ok", NULL, 0, 0);
 }
 
-/* All its children are gone within a second; else what is left is killed. */
+/* All its children are gone soon, which a busy machine makes long; else what is left is killed. */
 static bool
 is_alone_soon(void)
 {
-    uint64_t until = hostile_now() + 1000 * MS;
+    uint64_t until = hostile_now() + 20000 * MS;
     pid_t pid;
 
     do {

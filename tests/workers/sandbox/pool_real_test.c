@@ -439,9 +439,9 @@ no_worker_outlives_a_host_that_is_killed(void **state) /* S16, C-G6 */
         close(ends[0]);
         kill(host, SIGKILL);
         assert_int_equal(waitpid(host, NULL, 0), host);
-        while (!is_over(worker) && waited++ < 1000)
+        while (!is_over(worker) && waited++ < 20000)
             nanosleep(&moment, NULL);
-        assert_true(waited < 1000);
+        assert_true(waited < 20000);
     }
 }
 
