@@ -172,6 +172,28 @@ what_can_be_done_without_gets_an_error(void **state)
     TRY_ALL(trials, NULL);
 }
 
+#if defined(__x86_64__)
+/* What a worker that uses the gate of 32 bits dies of: some virtual machines have none, and nobody
+ * passes there. */
+static int
+end_at_the_old_gate(void)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        long answer;
+
+        signal(SIGSEGV, SIG_DFL);
+        __asm__ volatile("int $0x80" : "=a"(answer) : "0"(20L) : "memory");
+        _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : SIGSYS;
+}
+#endif
+
 /* The old calls of x86-64, which other machines never had. */
 static void
 old_calls_get_an_error(void **state)
@@ -188,10 +210,10 @@ old_calls_get_an_error(void **state)
         {CALL(newfstatat, 0, TEXT, HERE, 0x1000), FAILS, EACCES},
         {CALL(readlink, TEXT, HERE, 64), FAILS, EACCES},
     };
-    static const trial deadly[] = {
+    const trial deadly[] = {
         {CALL(fork), DIES, SIGSYS},
         {CALL(vfork), DIES, SIGSYS},
-        {PROBE("old gate", 0), DIES, SIGSYS},
+        {PROBE("old gate", 0), DIES, end_at_the_old_gate()},
         {"x32", {"call", 0x40000000 + 39, {0}, ""}, DIES, SIGSYS},
     };
     TRY_ALL(trials, NULL);
