@@ -16,8 +16,7 @@ typedef enum list_input {
 
 typedef struct list_row {
     const char *function;
-    int allowed;      /* ENDS_..., or-ed */
-    uint32_t most_ms; /* 0 = 2000 */
+    int allowed; /* ENDS_..., or-ed */
     uint32_t deadline_ms;
     list_input input;
     int32_t numbers[3];
