@@ -149,6 +149,7 @@ posts_of_many_threads_end_each_operation_once(void **state)
         while (work->count[AT_RESUME] == 0) {
             world_step(world, round % 3 == 0);
             counted_drive(world);
+            sched_yield(); /* else posters wait for the end of its slice */
         }
         while (atomic_load_explicit(&self.looked, memory_order_acquire) <
                POSTERS * round) {
