@@ -5,13 +5,16 @@
 #include "work.h"
 
 enum { REACTOR_BLOCK = 4096, REACTOR_BLOCKS = 4096, REACTOR_WINDOW_MAX = 256 };
+enum { REACTOR_COLD_BLOCKS = 65536 }; /* 256 MiB */
 
-/* Reads of blocks that all lie in memory; each begins with its own number. */
+/* Reads of blocks that all lie in memory, or each of one that does not; each begins with its own
+ * number. */
 typedef struct reactor_reads {
     int fd;
     uint32_t in_flight;
     uint64_t left, done, wrong;
     uint64_t draws;
+    bool cold; /* each block once, in a strewn order; draws: how many so far */
     char (*buffers)[REACTOR_BLOCK]; /* one per place in the window */
     uint32_t wanted[REACTOR_WINDOW_MAX];
 } reactor_reads;
@@ -23,6 +26,9 @@ reactor_next(reactor_reads *reads, uint32_t place)
     if (reads->left == 0)
         return -1;
     reads->left--;
+    if (reads->cold)
+        return reads->wanted[place] =
+                   (uint32_t)(reads->draws++ * 40503u % REACTOR_COLD_BLOCKS);
     reads->draws = reads->draws * 6364136223846793005u + 1442695040888963407u;
     reads->wanted[place] = (uint32_t)(reads->draws >> 33) % REACTOR_BLOCKS;
     return reads->wanted[place];
@@ -38,6 +44,14 @@ reactor_read(reactor_reads *reads, uint32_t place, int64_t result)
     reads->buffers[place][0] ^= 1; /* the next has to write it */
     reads->done++;
 }
+
+/* reactor_cold.c.  open: a file of REACTOR_COLD_BLOCKS without a name; -1 and errno: EOPNOTSUPP = it
+ * would lie in memory.  make: nothing of
+ * it lies in memory; was: so many blocks were read since, and those lie there now; both answer false,
+ * with a text. */
+int reactor_cold_open(void);
+bool reactor_cold_make(int fd, char *text, size_t size);
+bool reactor_cold_was(int fd, uint64_t reads, char *text, size_t size);
 
 /* Timers: armed one after the other; then all cancelled, or all waited for. */
 typedef struct reactor_timers {
