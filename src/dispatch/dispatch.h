@@ -65,6 +65,8 @@ bool errand__post_record(errand__block *block, errand__record *record,
                          uint32_t generation, uint64_t more_flags);
 /* Sets the token; answers the word before. */
 uint64_t errand__token_set(errand__record *record);
+/* The same by the owner, whose own thread runs the body, so that nobody waits inside it. */
+void errand__token_set_here(const errand__block *block, errand__record *record);
 /* Its deadline does.  If nobody else did before, a failure of the job's own says DEADLINE. */
 void errand__token_set_overdue(errand__record *record);
 /* Arms: stores QUEUED with the record's generation; answers the generation.  named: the host had
@@ -259,14 +261,19 @@ void errand__hands_fini(errand__hands *hands);
 void errand__hands_tell(errand__hands *hands, errand__block *block);
 /* Reads the clock; at the start of each group, and after a millisecond. */
 void errand__hands_clock(errand__hands *hands);
-/* Reads the cycle counter: cycles and now_ns. */
+/* Reads the cycle counter, or takes what somebody read: cycles and now_ns. */
 static inline void
-errand__hands_read(errand__hands *hands)
+errand__hands_at_cycles(errand__hands *hands, uint64_t cycles)
 {
-    hands->cycles = errand__cycles();
+    hands->cycles = cycles;
     hands->now_ns =
         hands->base_ns +
         (uint64_t)((double)(hands->cycles - hands->base_cycles) * hands->ns_per_cycle);
+}
+static inline void
+errand__hands_read(errand__hands *hands)
+{
+    errand__hands_at_cycles(hands, errand__cycles());
 }
 /* The same for the begin or end of a job: where jobs are tiny, a few share a reading. */
 static inline void
@@ -378,9 +385,10 @@ errand__spec_is_plain(const errand_spec *spec)
     const errand_job_type *job = spec->held_job;
     const errand_decoder_type *decoder = spec->held_decoder;
 
-    return spec->struct_size == sizeof *spec && spec->kind != 0 &&
-           spec->resource_class == ERRAND_INTERRUPTIBLE_BLOCKING && job != NULL &&
-           job->struct_size == sizeof *job && job->run != NULL &&
+    return spec->struct_size == sizeof *spec && spec->kind != 0 && job != NULL &&
+           job->struct_size == sizeof *job &&
+           ((spec->resource_class == ERRAND_INTERRUPTIBLE_BLOCKING && job->run != NULL) ||
+            (spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC && job->poll != NULL)) &&
            (spec->priority | spec->lane | (spec->flags & ~ERRAND_SPEC_EFFECT_FREE)) ==
                0 &&
            (spec->quarantine_ns | spec->work_max | (uintptr_t)spec->held_hook) == 0 &&

@@ -48,7 +48,9 @@ struct errand_lease {
     _Atomic uint64_t drained;
     _Atomic uint64_t undeliverable;
     /* Owner thread only. */
-    uint64_t owed;         /* accepted - drained */
+    uint64_t owed; /* accepted - drained */
+    /* What the cycle counter said at the submission that is being handed over; 0 = nobody read it. */
+    uint64_t submit_cycles;
     uint64_t ready;        /* bit 3 * lane + priority: ops->ready answered OK for it */
     bool closed, refusing; /* detached; being shut: nothing new is admitted */
     bool lingers;          /* closed, but what it had out still comes: ops->lingers */
@@ -66,6 +68,8 @@ struct errand__executor_ops {
         is_hosts; /* reserve and submit are the host's code, which may call anything back */
     bool
         ready_each; /* ready is asked for each operation, not once per lane and priority */
+    bool
+        bodies_here; /* bodies run on the owner's thread alone, in collect, flush and sleep */
     uint32_t (*cells)(
         errand_executor *executor); /* how many a lease needs beyond the owner's */
     /* Sets lease->impl.  Owner. */

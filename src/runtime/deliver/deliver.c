@@ -75,6 +75,13 @@ fill_times(errand_runtime *runtime, errand__record *record, errand_completion *c
         completion->t_end_ns = completion->t_start_ns;
 }
 
+/* May its completion have a trace id? */
+static inline bool
+has_rest(const errand__record *record)
+{
+    return record->extra != NULL && record->extra->labelled;
+}
+
 /* What only failures and traced operations have stays zero in between. */
 static ERRAND_APART void
 fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *completion)
@@ -84,7 +91,7 @@ fill_rest(errand_runtime *runtime, errand__record *record, errand_completion *co
                                : 0;
     completion->job_code = completion->sys_errno = completion->signal_number = 0;
     completion->system_call = NULL;
-    runtime->hand_rest = record->extra != NULL || completion->code != ERRAND_CODE_NONE;
+    runtime->hand_rest = has_rest(record) || completion->code != ERRAND_CODE_NONE;
     if (completion->code != ERRAND_CODE_NONE || record->details != 0)
         fill_failure(runtime, record, completion);
 }
@@ -117,7 +124,7 @@ fill_completion(errand_runtime *runtime, errand__record *record, uint64_t contro
     completion->message = "";
     runtime->hand_failure = NULL;
     if (completion->code != ERRAND_CODE_NONE || record->details != 0 ||
-        record->extra != NULL || runtime->hand_rest)
+        has_rest(record) || runtime->hand_rest)
         fill_rest(runtime, record, completion);
     fill_times(runtime, record, completion);
     if (__builtin_expect(runtime->unhanded, 0))

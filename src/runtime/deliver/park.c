@@ -105,8 +105,11 @@ errand__park(errand_runtime *runtime, uint64_t deadline_ns)
         errand__sleep_at_most(runtime, until == UINT64_MAX ? UINT64_MAX : until - now) &&
         !buffered(runtime)) {
         now = errand__runtime_time(runtime);
-        if (until <= now)
+        if (until <= now) {
+            if (runtime->collectors != 0) /* what a lease left for its next wait */
+                errand__collect_leases(runtime);
             break;
+        }
     }
     errand__fd_news(runtime);
 }

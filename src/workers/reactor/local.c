@@ -6,7 +6,8 @@
  * the port, and ring the runtime's inbox if the owner has gone to rest.
  *
  * To sleep, the inbox is armed as for a foreign loop and its descriptor watched by the back end,
- * so one system call waits for both.
+ * so one system call waits for both, and hands over what was started since the last.  What jobs start
+ * when they are polled after a wait is left to the next one, or to the next drain.
  *
  * A lease that ends while the kernel still has something of it leaves its loop behind, among the
  * thread's left ones: its runtime, while that lives, the thread's other leases, and the next that
@@ -91,15 +92,15 @@ local_attach(errand_executor *executor, errand_lease *lease)
 }
 
 static uint64_t
-submit_cycles(errand__loop *loop)
+submit_cycles(errand__loop *loop, uint64_t now)
 {
-    uint64_t now;
-
-    if (loop->submits_left > 0) {
+    if (now == 0 && loop->submits_left > 0) {
         loop->submits_left--;
         return loop->submitted;
     }
-    now = errand__cycles();
+    loop->submits_left = 0;
+    if (now == 0)
+        now = errand__cycles();
     if (now - loop->submitted < SHARED_US * errand__cycles_per_us())
         loop->submits_left = SUBMITS_SHARED;
     return loop->submitted = now;
@@ -109,7 +110,7 @@ static void
 local_submit(errand_lease *lease, errand__record *record, uint32_t generation)
 {
     errand__loop_lease *mine = lease->impl;
-    uint64_t now = submit_cycles(mine->loop);
+    uint64_t now = submit_cycles(mine->loop, lease->submit_cycles);
 
     errand__ages_submitted(&mine->roster.ages, record, generation, now);
     errand__loop_queue(mine->loop,
@@ -124,18 +125,24 @@ begin_again(errand__loop *loop)
         (void)errand__loop_begin(loop, loop->lease->block->wake_fd);
 }
 
+static void
+rouse(errand__loop *loop)
+{
+    if (!loop->resting)
+        return;
+    loop->resting = false;
+    errand__port_rouse(loop->port);
+    if (loop->ready)
+        loop->backend->rouse(loop);
+}
+
 /* Does what can be done now, and what that leads to, but not for ever. */
 static void
 go_round(errand__loop *loop)
 {
     begin_again(loop);
     loop->submits_left = 0;
-    if (loop->resting) {
-        loop->resting = false;
-        errand__port_rouse(loop->port);
-        if (loop->ready)
-            loop->backend->rouse(loop);
-    }
+    rouse(loop);
     for (int rounds = 0; rounds < ROUNDS_AT_ONCE; rounds++) {
         errand__loop_round(loop, 0);
         if (!errand__loop_busy(loop))
@@ -153,6 +160,9 @@ local_flush(errand_lease *lease)
     begin_again(mine->loop);
     mine->loop->submits_left = 0;
     mine->loop->flushing = true;
+    /* At once after a submission: that was now. */
+    mine->loop->flushed_at = lease->unflushed ? 0 : lease->submit_cycles;
+    lease->submit_cycles = 0;
     errand__loop_round(mine->loop, 0);
     mine->loop->flushing = false;
 }
@@ -183,15 +193,19 @@ local_sleep(errand_lease *lease, uint64_t length_ns)
 {
     errand__loop_lease *mine = lease->impl;
     errand__loop *loop = mine->loop;
-    bool was_armed;
+    bool was_armed, waits;
 
     if (!errand__inbox_watch(lease->block, &was_armed))
         return;
     loop->resting = true;
-    if (errand__port_rest(loop->port) && !errand__loop_busy(loop) && length_ns != 0)
+    waits =
+        errand__port_rest(loop->port) && !errand__loop_pressed(loop) && length_ns != 0;
+    if (waits)
         errand__loop_round(loop, length_ns);
     errand__inbox_unwatch(lease->block, was_armed);
-    go_round(loop);
+    rouse(loop);
+    if (!waits || errand__loop_pressed(loop))
+        go_round(loop);
 }
 
 /* As a wake, but without the port: the loop is this thread's. */
@@ -296,6 +310,7 @@ local_forget(errand_lease *lease)
 
 const errand__executor_ops errand__reactor_local_ops = {
     .name = "reactor",
+    .bodies_here = true,
     .cells = local_cells,
     .attach = local_attach,
     .ready = errand__reactor_ready,

@@ -114,23 +114,46 @@ is_woken_here(const errand__loop_lease *mine, const errand_waker *waker)
            errand__waker_is_alone(&mine->roster, waker, waker->job.is_async ? 3 : 2);
 }
 
+/* Those that are woken may lie far away: of the next the request that it waits for and its state, of
+ * the one after it the waker. */
+static inline void
+fetch_woken(const errand_waker *next)
+{
+    const char *request;
+
+    if (next == NULL)
+        return;
+    request = (const char *)next->job.requests;
+    if (request != NULL) {
+        errand__prefetch_own(request);
+        errand__prefetch_own(request + ERRAND_LINE);
+    }
+    if (next->next != NULL) {
+        errand__prefetch_own(&next->next->next);
+        errand__prefetch_own(&next->next->job.requests);
+    }
+}
+
 static void
 take_turn(errand__loop *loop, errand__loop_lease *mine)
 {
     errand_lease *lease = mine->roster.lease;
     uint64_t limit = TURN_US * errand__cycles_per_us();
     uint64_t start = loop->local ? 0 : errand__cycles();
+    bool several = loop->local && mine->first != NULL && mine->first->next != NULL;
     unsigned bodies = 0;
 
+    if (several) {
+        errand__hands_read(&loop->poller.hands);
+        start = loop->poller.hands.cycles;
+        loop->poller.hands.lazy_left = loop->poller.hands.lazy;
+    }
     while (mine->first != NULL &&
            (loop->local || (bodies < TURN_BODIES && errand__cycles() - start < limit))) {
         errand_waker *waker = mine->first;
 
         mine->first = waker->next;
-        if (mine->first != NULL) { /* its lines may be far away */
-            errand__prefetch_own(&mine->first->next);
-            errand__prefetch_own(&mine->first->job.requests);
-        }
+        fetch_woken(mine->first);
         if (is_woken_here(mine, waker))
             atomic_store_explicit(&waker->state, ERRAND__WAKER_QUIET,
                                   memory_order_relaxed);
@@ -138,6 +161,8 @@ take_turn(errand__loop *loop, errand__loop_lease *mine)
             continue;
         bodies += errand__poller_run(&loop->poller, waker, cell_of(loop, lease));
     }
+    if (several)
+        errand__loop_pace(&loop->poller.hands, start, bodies);
 }
 
 /* Ends the first lease's turn, also one that a panic ended. */
@@ -205,19 +230,24 @@ tell_finished(errand__loop *loop)
 static void
 fire_timers(errand__loop *loop)
 {
+    errand__hands *hands = &loop->poller.hands;
+    unsigned fired = 0;
     errand_io *io;
     uint64_t now;
 
     if (loop->wheel.count == 0)
         return;
     now = errand__clock_now();
-    for (unsigned left = loop->local ? FIRES_HERE : UINT_MAX;
-         left > 0 && (io = errand__wheel_take(&loop->wheel, now)) != NULL; left--) {
+    errand__hands_read(hands);
+    uint64_t begun = hands->cycles;
+    for (unsigned most = loop->local ? FIRES_HERE : UINT_MAX;
+         fired < most && (io = errand__wheel_take(&loop->wheel, now)) != NULL; fired++) {
         if (errand__kinds[io->kind].of_loop)
             errand__request_done(loop, io, 0);
         else
             loop->backend->start(loop, io); /* a try that was put off */
     }
+    errand__loop_pace(hands, begun, fired);
 }
 
 uint64_t
@@ -238,8 +268,23 @@ errand__loop_holds(errand__loop *loop)
            !errand__list_empty(&loop->finished);
 }
 
+static bool
+turn_wanted(errand__loop *loop)
+{
+    const errand__backend *backend = loop->backend;
+
+    return loop->ready &&
+           (backend->wanted(loop) || (backend->filled != NULL && backend->filled(loop)));
+}
+
 bool
 errand__loop_busy(errand__loop *loop)
+{
+    return errand__loop_holds(loop) || turn_wanted(loop);
+}
+
+bool
+errand__loop_pressed(errand__loop *loop)
 {
     return errand__loop_holds(loop) || (loop->ready && loop->backend->wanted(loop));
 }
@@ -288,21 +333,26 @@ one_round(errand__loop *loop, uint64_t timeout_ns)
     errand__hands *hands = &loop->poller.hands;
     uint64_t until;
 
-    if (!loop->flushing) /* else the first job's begin reads it */
+    if (!loop->flushing) /* else the first job's begin reads it, unless its submission did */
         errand__hands_read(hands);
+    else if (loop->flushed_at > hands->cycles)
+        errand__hands_at_cycles(hands, loop->flushed_at);
     if (hands->now_ns - hands->base_ns > CLOCK_AGE_NS)
         errand__hands_clock(hands);
-    hands->lazy_left = loop->flushing ? 0 : hands->lazy;
+    if (!loop->flushing)
+        hands->lazy_left = hands->lazy;
+    else
+        hands->lazy_left = loop->flushed_at != 0 ? 1 : 0;
     run_woken(loop);
     if (loop->flushing) { /* the rest is the next drain's */
-        if (loop->ready && loop->backend->wanted(loop))
+        if (turn_wanted(loop))
             loop->backend->turn(loop, 0);
         return;
     }
     tell_finished(loop);
     fire_timers(loop);
     if (timeout_ns != 0) {
-        if (loop->moved || errand__loop_busy(loop)) {
+        if (loop->moved || errand__loop_pressed(loop)) {
             timeout_ns = 0;
         } else if ((until = errand__loop_until(loop)) < timeout_ns) {
             timeout_ns = until;

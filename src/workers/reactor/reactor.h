@@ -103,8 +103,10 @@ typedef struct errand__backend {
     /* Hands over what was started, waits at most so long for something (0 = not at all), and gives
      * what is done to errand__request_done. */
     void (*turn)(errand__loop *loop, uint64_t timeout_ns);
-    /* Is a turn without waiting needed now? */
+    /* wanted: is a turn without waiting needed now?  filled: has something been started that only a
+     * turn hands over, be it one that waits?  NULL = a turn is wanted then. */
     bool (*wanted)(errand__loop *loop);
+    bool (*filled)(errand__loop *loop);
     /* For whoever waits elsewhere: what becomes readable between rest and rouse, when there is
      * something to do, or at that time (UINT64_MAX = none).  -1: it cannot be made. */
     int (*descriptor)(errand__loop *loop);
@@ -189,6 +191,7 @@ struct errand__loop {
     /* Local: cycles of the last submission, and how many more share them. */
     uint64_t submitted;
     uint32_t submits_left;
+    uint64_t flushed_at;  /* flushing: the counter's last reading; 0 = it is too old */
     uint64_t under_way;   /* requests */
     errand__link turns;   /* leases with woken jobs */
     errand__link waiting; /* requests that found no place in the kernel's queue */
@@ -236,10 +239,25 @@ void errand__loop_round(errand__loop *loop, uint64_t timeout_ns);
 void errand__loop_left(errand__loop *loop, const char *message);
 /* A job of this lease is about to be polled. */
 void errand__loop_serve(errand__loop *loop, errand_lease *lease);
-/* Is there something that a round would do now? */
+/* busy: is there something that a round would do now?  pressed: ... and that a wait may not put off? */
 bool errand__loop_busy(errand__loop *loop);
+bool errand__loop_pressed(errand__loop *loop);
 bool errand__loop_holds(errand__loop *loop);           /* jobs to poll or to tell of */
 uint64_t errand__loop_until(const errand__loop *loop); /* its next timer, ns from now */
+
+enum { ERRAND__TINY_COUNT = 4, ERRAND__TINY_SHARED = 7 };
+/* So many bodies were polled since begun: are they so short that a few may share a reading of the
+ * clock? */
+static inline void
+errand__loop_pace(errand__hands *hands, uint64_t begun, unsigned count)
+{
+    if (count < ERRAND__TINY_COUNT)
+        return;
+    errand__hands_read(hands);
+    hands->lazy = (hands->cycles - begun) / count < errand__cycles_per_us()
+                      ? ERRAND__TINY_SHARED
+                      : 0;
+}
 
 /* ---- the executor (reactor.c, local.c, thread.c) ----------------------------------------------------- */
 #define ERRAND__REACTOR_THREADS 64

@@ -16,7 +16,7 @@
 #include "workers/reactor/calls.h"
 #include "workers/reactor/uring.h"
 
-enum { TINY_COUNT = 4, TINY_SHARED = 7, AHEAD = 4 };
+enum { AHEAD = 4 };
 
 static int32_t
 connected(const errand_io *io)
@@ -212,9 +212,5 @@ errand__uring_reap(errand__loop *loop)
         io_uring_cq_advance(&self->ring, 1); /* before a poll that may panic */
         take(loop, &entry);
     }
-    if (count < TINY_COUNT)
-        return;
-    errand__hands_read(hands);
-    hands->lazy =
-        (hands->cycles - begun) / count < errand__cycles_per_us() ? TINY_SHARED : 0;
+    errand__loop_pace(hands, begun, count);
 }

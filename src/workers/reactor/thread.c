@@ -28,13 +28,13 @@ static void
 serve(errand__loop *loop)
 {
     for (;;) {
-        errand__loop_round(loop, 0);
-        if (atomic_load_explicit(&loop->stopping,
-                                 memory_order_acquire) && /* Pairs: loop-stop */
-            !errand__loop_holds(loop))
-            return; /* no lease is left: what the kernel still says it has is nobody's */
-        if (errand__loop_busy(loop))
+        if (errand__loop_pressed(loop)) {
+            errand__loop_round(loop, 0);
             continue;
+        }
+        if (atomic_load_explicit(&loop->stopping,
+                                 memory_order_acquire)) /* Pairs: loop-stop */
+            return; /* no lease is left: what the kernel still says it has is nobody's */
         if (!errand__port_rest(loop->port))
             continue;
         atomic_store_explicit(&loop->asleep, true, memory_order_relaxed);

@@ -264,8 +264,16 @@ uring_wanted(errand__loop *loop)
 {
     errand__uring *self = loop->state;
 
-    return !errand__list_empty(&loop->waiting) || io_uring_sq_ready(&self->ring) != 0 ||
-           io_uring_cq_ready(&self->ring) != 0 || errand__uring_waits(self);
+    return !errand__list_empty(&loop->waiting) || io_uring_cq_ready(&self->ring) != 0 ||
+           errand__uring_waits(self);
+}
+
+static bool
+uring_filled(errand__loop *loop)
+{
+    errand__uring *self = loop->state;
+
+    return io_uring_sq_ready(&self->ring) != 0;
 }
 
 static void
@@ -376,6 +384,7 @@ const errand__backend errand__uring_backend = {
     .recall = uring_recall,
     .turn = uring_turn,
     .wanted = uring_wanted,
+    .filled = uring_filled,
     .descriptor = uring_descriptor,
     .rest = uring_rest,
     .rouse = uring_rouse,
