@@ -118,6 +118,8 @@ errand__lua_error_cancelled(lua_State *L, errand__lua_task *task, errand_reason 
                             const char *operation)
 {
     luaL_checkstack(L, 8, operation);
+    if (task != NULL && task->heard_ns == 0)
+        task->heard_ns = errand__lua_watch_now();
     if (task != NULL && task->reason_text[0] != '\0')
         lua_pushfstring(L, "cancelled: %s", task->reason_text);
     else

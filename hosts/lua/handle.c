@@ -61,8 +61,11 @@ static int
 verb_status(lua_State *L)
 {
     errand__lua_run_need(L, "status");
-    errand__lua_task *task = errand__lua_task_check(L, 1);
-    lua_pushstring(L, errand__lua_task_phase_name(task->phase));
+    const errand__lua_task *task = errand__lua_task_check(L, 1);
+    errand__lua_phase phase = task->phase;
+    if (phase == ERRAND__LUA_RUNNING && task != task->run->current)
+        phase = ERRAND__LUA_WAITING; /* for those below it that were cancelled, too */
+    lua_pushstring(L, errand__lua_task_phase_name(phase));
     return 1;
 }
 

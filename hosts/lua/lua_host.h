@@ -65,6 +65,10 @@ typedef struct errand__lua_task {
     errand_reason reason;         /* of its cancel, as far as known */
     char reason_text[80];         /* given to errand.cancel, cut; or "" */
     const char *operation;        /* the verb it waits in */
+    uint64_t heard_ns; /* when a cancel was first raised in it; 0 = never; real ns */
+    uint32_t shields;  /* it is inside so many */
+    uint64_t
+        shield_until; /* the outermost's end, as the watch sees it; 0 = none; real ns */
     errand__lua_watch *watchers;
     errand__lua_group *group; /* that it waits for, if any */
     /* Failed, and nobody awaited it: in the run's list, in the order of ends. */

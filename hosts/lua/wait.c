@@ -137,9 +137,11 @@ static int
 shield_over(lua_State *L, int status, lua_KContext context)
 {
     (void)context;
-    errand_status unshielded =
-        errand_task_unshield(errand__lua_wait_running(L)->run->visit);
+    errand__lua_task *task = errand__lua_wait_running(L);
+    errand_status unshielded = errand_task_unshield(task->run->visit);
     (void)unshielded; /* it was shielded by this frame */
+    if (--task->shields == 0)
+        task->shield_until = 0;
     if (status != LUA_OK && status != LUA_YIELD)
         return lua_error(L);
     return lua_gettop(L);
@@ -154,6 +156,11 @@ errand__lua_verb_shield(lua_State *L)
     errand_status status = errand_task_shield(task->run->visit, limit);
     if (status != ERRAND_OK)
         errand__lua_error_status(L, status, "shield");
+    if (task->shields++ == 0) {
+        uint64_t now = errand__lua_watch_now();
+        uint64_t length = limit - errand_runtime_now(task->run->runtime);
+        task->shield_until = length < UINT64_MAX - now ? now + length : UINT64_MAX;
+    }
     lua_settop(L, 1);
     return shield_over(L, lua_pcallk(L, 0, LUA_MULTRET, 0, 0, shield_over), 0);
 }

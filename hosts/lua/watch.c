@@ -6,7 +6,9 @@
  * orders, whose clock stands still while Lua code runs, one visit of a task may last as long in
  * real time as the deadline says: a run that is not stuck is then never touched by real time.
  * First the roots are cancelled and the loop gets one cancel error, which it may catch to clean
- * up.  After the grace the hook fires at every instruction, so that no pcall can hold it. */
+ * up.  After the grace the hook fires at every instruction, so that no pcall can hold it.  A task
+ * that has heard its cancel, at a wait or here, is not told again within its grace, nor inside a
+ * shield: then it is at work on its cleanup.  At the deadline two graces are the end of that. */
 #include "lua_host.h"
 #include <time.h>
 
@@ -33,6 +35,33 @@ watch_raise(lua_State *L, errand__lua_run *run)
     errand__lua_error_cancelled(L, task, reason, "errand.run");
 }
 
+/* Looks whether the run is to end.  True: it is. */
+static bool
+watch_look(errand__lua_run *run, uint64_t now)
+{
+    if (run->watch_over != 0)
+        return true;
+    bool stopped = errand__lua_stop_asked(run->options.held_stop) ||
+                   errand__lua_interpreter_asked(run);
+    uint64_t from =
+        run->options.order == ERRAND_ORDER_ARRIVAL ? run->watch_start : run->watch_visit;
+    bool late = run->options.deadline_ns != 0 && now - from >= run->options.deadline_ns;
+    if (!stopped && !late)
+        return false;
+    run->watch_over = now;
+    run->deadline_passed = run->deadline_passed || (late && !stopped);
+    run->watch_reason = stopped ? ERRAND_REASON_HOST_STOP : ERRAND_REASON_TIMEOUT;
+    errand_status status = errand_cancel_roots(run->runtime, run->watch_reason);
+    (void)status; /* already cancelled: the first reason stands */
+    return true;
+}
+
+static uint64_t
+after(uint64_t from, uint64_t ns)
+{
+    return ns < UINT64_MAX - from ? from + ns : UINT64_MAX;
+}
+
 static void
 watch_hook(lua_State *L, lua_Debug *ar)
 {
@@ -40,25 +69,23 @@ watch_hook(lua_State *L, lua_Debug *ar)
     errand__lua_run *run = errand__lua_run_find(L);
     if (run == NULL || run->runtime == NULL)
         return;
-    uint64_t now = errand__lua_watch_now();
-    if (run->watch_over != 0) {
-        if (now - run->watch_over < run->options.grace_ns)
-            return;
-        lua_sethook(L, watch_hook, LUA_MASKCOUNT, 1);
-        watch_raise(L, run);
-    }
-    bool stopped = errand__lua_stop_asked(run->options.held_stop) ||
-                   errand__lua_interpreter_asked(run);
-    uint64_t from =
-        run->options.order == ERRAND_ORDER_ARRIVAL ? run->watch_start : run->watch_visit;
-    bool late = run->options.deadline_ns != 0 && now - from >= run->options.deadline_ns;
-    if (!stopped && !late)
+    uint64_t now = errand__lua_watch_now(), grace = run->options.grace_ns;
+    bool first = run->watch_over == 0;
+    if (!watch_look(run, now))
         return;
-    run->watch_over = now;
-    run->deadline_passed = run->deadline_passed || (late && !stopped);
-    run->watch_reason = stopped ? ERRAND_REASON_HOST_STOP : ERRAND_REASON_TIMEOUT;
-    errand_status status = errand_cancel_roots(run->runtime, run->watch_reason);
-    (void)status; /* already cancelled: the first reason stands */
+    const errand__lua_task *task = run->current;
+    uint64_t heard = first ? 0 : run->watch_over, shield = 0;
+    if (task != NULL) {
+        heard = task->heard_ns;
+        shield = task->shield_until;
+        if (run->watch_reason == ERRAND_REASON_TIMEOUT &&
+            shield > after(run->watch_over, 2 * grace))
+            shield = after(run->watch_over, 2 * grace);
+    }
+    if (now < shield || (heard != 0 && now < after(heard, grace)))
+        return;
+    if (heard != 0)
+        lua_sethook(L, watch_hook, LUA_MASKCOUNT, 1);
     watch_raise(L, run);
 }
 

@@ -75,7 +75,7 @@ typedef enum errand_task_end {
 } errand_task_end;
 
 /* errand_spawn: a new task; parent NULL = a root.  It runs at a later turn even if nobody
- * waits for it.  A task's end aborts its children.  Errors: ENOMEM · EEXHAUSTED · EINVAL
+ * waits for it.  A task's end aborts its children, but see errand_task_cancel.  Errors: ENOMEM · EEXHAUSTED · EINVAL
  * · ECANCELLED (the parent has ended or was cancelled) · ETHREAD.  On any error state
  * stays the caller's. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spawn(
@@ -127,7 +127,10 @@ errand_task_wake(errand_runtime *runtime, const errand_task_id *id);
 /* ---- cancel and abort (O40) -------------------------------------------------------- */
 /* errand_task_cancel: the task is resumed once with the reason; from then on each of its
  * waits answers ECANCELLED; the first reason wins; it ends as cancelled.  If it has not
- * ended after the runtime's grace, it is aborted.  Reaches every living descendant.
+ * ended after the runtime's grace, it is aborted.  Reaches every living descendant, and
+ * each hears it: a cancelled task whose function has answered ends once the cancelled
+ * ones below it have, which their graces and shields bound; then what is left is
+ * aborted.  Until then it is ERRAND_TASK_WAITING.
  * errand_task_abort: never resumed; its deferred cleanups run newest first, its
  * operations are cancelled, its descendants aborted.  Errors of both: EUNKNOWN · EFOREIGN
  * · ETHREAD · EINVAL. */

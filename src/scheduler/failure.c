@@ -80,7 +80,8 @@ errand__failure_rise(errand_task *task)
 {
     errand_task *root = task->root;
 
-    if (root == NULL || root == task || !root->propagates || root->doomed || root->ending)
+    if (root == NULL || root == task || !root->propagates || root->doomed ||
+        root->ending || errand__task_lingers(root))
         return;
     root->doomed = true;
     if (task->cause != NULL)

@@ -10,12 +10,68 @@
  * calls leaves a list that the next drive goes on with: each call is crossed out before it is made.
  *
  * The running task cannot end while its function runs: the work stops at it and goes on when the
- * function has answered. */
+ * function has answered.
+ *
+ * A task that was cancelled ends later than its function: it lingers until those below it that were
+ * cancelled, too, have ended, so that each of them hears the cancel and may clean up.  It joins the
+ * first of them, and looks again when that has ended.  It needs no guard of its own, because each
+ * of them has one; what was started since the cancel is not waited for, and ends with it. */
 #include "scheduler/scheduler.h"
 
 static void mark(errand_task *task, errand_task_end end);
 static void step(errand__scheduler *scheduler, errand_task *task);
 static void finish(errand_task *task);
+
+/* The first of the nearest tasks below that were cancelled and are alive. */
+static errand_task *
+cancelled_below(const errand_task *task)
+{
+    const errand_task *top = task->consumes ? task->parent : task;
+    errand_task *below = errand__task_following(top, top);
+
+    while (below != NULL) {
+        if (below == task || below->node != ERRAND__NODE_TASK)
+            below = errand__task_following(below, top);
+        else if (below->reason == ERRAND_REASON_NONE || below->ending)
+            below = errand__task_passing(below, top);
+        else
+            break;
+    }
+    return below;
+}
+
+/* False: there is nobody to wait for. */
+static bool
+linger(errand_task *task)
+{
+    const errand_task *below = cancelled_below(task);
+    errand_task_id id;
+
+    if (below == NULL)
+        return false;
+    errand__task_wait_clear(
+        task); /* registered by a function that answered all the same */
+    errand__task_joins_clear(task);
+    errand__select_leave(task);
+    errand__list_unlink(&task->ready.link);
+    errand__timer_remove(task->scheduler, &task->guard);
+    task->shields = 0;
+    task->fn = NULL;
+    id = errand__task_id(below);
+    if (errand__task_join_begin(task, &id, 1) != ERRAND_OK)
+        return false;
+    if (errand__task_wait_begin(task, ERRAND__TASK_WAIT_JOIN, UINT64_MAX) != ERRAND_OK)
+        return false; /* out of keys: all joins go with the end */
+    task->phase = ERRAND_TASK_WAITING;
+    return true;
+}
+
+void
+errand__task_over(errand_task *task, errand_task_end end)
+{
+    if (task->reason == ERRAND_REASON_NONE || !linger(task))
+        errand__task_end(task, end);
+}
 
 void
 errand__task_end(errand_task *task, errand_task_end end)
@@ -89,6 +145,8 @@ mark(errand_task *task, errand_task_end end)
 {
     errand__scheduler *scheduler = task->scheduler;
 
+    if (errand__task_lingers(task))
+        end = ERRAND_END_CANCELLED; /* its function had answered */
     task->ending = true;
     task->end = (uint8_t)end;
     if (task->node == ERRAND__NODE_TASK)

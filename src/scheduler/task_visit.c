@@ -43,8 +43,9 @@ errand__task_enter(errand_task *task, const errand_task_news *news)
     errand_task_answer answer;
 
     ERRAND_ASSERT(scheduler->running == NULL && !task->ending);
-    if (task->doomed) { /* by a failure below it, whose cause it has (D70) */
-        errand__task_end(task, ERRAND_END_FAILED);
+    if (task->doomed || errand__task_lingers(task)) {
+        /* By a failure below it, whose cause it has (D70); or one that it waited for has ended. */
+        errand__task_over(task, ERRAND_END_FAILED);
         errand__endings_run(scheduler);
         return;
     }
@@ -79,7 +80,7 @@ errand__scheduler_unwound(errand__scheduler *scheduler)
     scheduler->running = NULL;
     scheduler->busy_ending = scheduler->busy_cancelling = false;
     if (task != NULL && !task->ending)
-        errand__task_end(task, ERRAND_END_FAILED);
+        errand__task_over(task, ERRAND_END_FAILED);
 }
 
 static void
@@ -102,7 +103,7 @@ answered(errand_task *task, errand_task_answer answer)
             "a task answered ERRAND_TASK_WAIT without a wait; it failed");
     if (answer == ERRAND_TASK_DONE)
         errand__cause_forget(task); /* it thought better of it */
-    errand__task_end(task,
-                     answer == ERRAND_TASK_DONE ? ERRAND_END_DONE : ERRAND_END_FAILED);
+    errand__task_over(task,
+                      answer == ERRAND_TASK_DONE ? ERRAND_END_DONE : ERRAND_END_FAILED);
     errand__endings_run(scheduler);
 }

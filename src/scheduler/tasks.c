@@ -147,6 +147,12 @@ errand__task_following(const errand_task *task, const errand_task *top)
 {
     if (!errand__list_empty(&task->children))
         return ERRAND__CONTAINER(task->children.next, errand_task, sibling);
+    return errand__task_passing(task, top);
+}
+
+errand_task *
+errand__task_passing(const errand_task *task, const errand_task *top)
+{
     for (; task != top; task = task->parent) {
         const errand__link *head =
             task->parent == NULL ? &task->scheduler->roots : &task->parent->children;

@@ -63,7 +63,8 @@ struct errand_task {
     uint64_t key;
     uint64_t number; /* the name; 0 = a free record; records stay mapped */
     uint64_t label_hash;
-    /* What it is.  fn NULL once it ended; on_end, drop, trace NULL once they may not be called. */
+    /* What it is.  fn NULL once it answered for the last time; on_end, drop, trace NULL once they may
+     * not be called. */
     errand_task_fn *fn;
     void *state;
     void *operation; /* the runtime's resume object of an operation's wait, or NULL */
@@ -150,6 +151,8 @@ void errand__task_release(errand_task *task);
 /* The next task of the tree below top (top included) in spawn order, children first after their
  * parent; NULL = that was all.  No recursion. */
 errand_task *errand__task_following(const errand_task *task, const errand_task *top);
+/* The same, but without what stands below task. */
+errand_task *errand__task_passing(const errand_task *task, const errand_task *top);
 
 /* task_wait.c: one wait. */
 /* May the task register a wait now?  OK, ECANCELLED or EMISUSE (text). */
@@ -183,6 +186,14 @@ void errand__scheduler_unwound(errand__scheduler *scheduler);
 /* task_end.c */
 /* Decides the end and marks everything below as aborted; calls no foreign code. */
 void errand__task_end(errand_task *task, errand_task_end end);
+/* Its function has answered for the last time: the same, now, or, if it was cancelled, once those
+ * below it that were cancelled have ended.  Until then it lingers. */
+void errand__task_over(errand_task *task, errand_task_end end);
+static inline bool
+errand__task_lingers(const errand_task *task)
+{
+    return task->node == ERRAND__NODE_TASK && task->fn == NULL && !task->finished;
+}
 /* Ends all that was decided, but not the running task nor what is above it. */
 void errand__endings_run(errand__scheduler *scheduler);
 errand_status errand__task_defer_push(errand_task *task, void (*fn)(void *arg),

@@ -48,7 +48,7 @@ readied_task_hears_the_reason_in_place_of_its_news(void **state)
     assert_int_equal(never.reason, ERRAND_REASON_ROOT);
 }
 
-/* O43 */
+/* O43: whoever is visited first, each hears it. */
 static void
 cancel_reaches_every_living_descendant(void **state)
 {
@@ -66,18 +66,16 @@ cancel_reaches_every_living_descendant(void **state)
     for (unsigned i = 0; i < 7; i++)
         assert_int_equal(errand__task_reason(tasks[i]),
                          i == 2 || i >= 5 ? ERRAND_REASON_TIMEOUT : ERRAND_REASON_ROOT);
-    rig_pass(rig);
+    for (unsigned i = 0; i < 4; i++)
+        rig_pass(rig);
     for (unsigned i = 0; i < 7; i++) {
-        /* A parent may have been visited first: then its end aborted the child. */
         assert_int_equal(scripts[i].ends, 1);
-        if (scripts[i].visits == 2) {
-            assert_int_equal(scripts[i].reason, i == 2 || i >= 5 ? ERRAND_REASON_TIMEOUT
-                                                                 : ERRAND_REASON_ROOT);
-            assert_int_equal(scripts[i].end, ERRAND_END_CANCELLED);
-        } else {
-            assert_int_equal(scripts[i].end, ERRAND_END_ABORTED);
-        }
+        assert_int_equal(scripts[i].visits, 2);
+        assert_int_equal(scripts[i].reason,
+                         i == 2 || i >= 5 ? ERRAND_REASON_TIMEOUT : ERRAND_REASON_ROOT);
+        assert_int_equal(scripts[i].end, ERRAND_END_CANCELLED);
     }
+    assert_int_equal(rig->scheduler.timers.count, 0);
 }
 
 static errand_task_answer
@@ -119,6 +117,81 @@ grace_ends_in_an_abort_but_not_inside_a_shield(void **state)
     rig_time(rig, 3 * second);
     assert_int_equal(long_script.ends, 1);
     assert_int_equal(long_script.end, ERRAND_END_ABORTED);
+}
+
+/* O40: a task that was cancelled ends after those below it that were, however long their shields
+ * are; not after what was started since. */
+static void
+cancelled_task_lingers_until_those_below_it_have_ended(void **state)
+{
+    const uint64_t second = UINT64_C(1000000000);
+    scheduler_rig *rig = *state;
+    rig_script above_script = {.letters = "pd"}, middle_script = {.letters = "pd"};
+    rig_script short_script = {.letters = ""};
+    rig_script long_script = {.letters = "", .mark = 3 * second};
+    rig_script new_script = {.letters = "p"};
+    errand_task *above = rig_spawn(rig, NULL, "above", &above_script);
+    errand_task *middle = rig_spawn(rig, above, "middle", &middle_script);
+    errand_task *short_one = rig_spawn(rig, middle, "short", &short_script);
+    errand_task *long_one = rig_spawn(rig, middle, "long", &long_script);
+
+    short_one->fn = long_one->fn = stubborn;
+    rig_pass(rig);
+    cancel(rig, above, ERRAND_REASON_HOST_STOP);
+    rig_spawn(rig, above, "new", &new_script);
+    rig_pass(rig);
+    rig_pass(rig);
+    assert_int_equal(above_script.visits, 2);
+    assert_int_equal(middle_script.visits, 2);
+    assert_int_equal(long_script.why, ERRAND_WHY_CANCELLED);
+    rig_time(rig,
+             second); /* which is the grace: only the one without a shield has ended */
+    rig_pass(rig);
+    assert_int_equal(short_script.end, ERRAND_END_ABORTED);
+    assert_int_equal(long_script.ends + middle_script.ends + above_script.ends, 0);
+    errand__task_end(long_one, ERRAND_END_DONE); /* its cleanup is done */
+    errand__endings_run(&rig->scheduler);
+    assert_int_equal(middle_script.ends, 0);
+    rig_pass(rig);
+    assert_int_equal(middle_script.end, ERRAND_END_CANCELLED);
+    assert_int_equal(above_script.ends, 0);
+    rig_pass(rig);
+    assert_int_equal(above_script.end, ERRAND_END_CANCELLED);
+    assert_int_equal(above_script.visits + middle_script.visits,
+                     4); /* no more of either */
+    assert_int_equal(new_script.end, ERRAND_END_ABORTED);
+    assert_int_equal(rig->scheduler.live, 0);
+    assert_int_equal(rig->scheduler.timers.count, 0);
+}
+
+/* O40, D55: of a context that was used up, all that stands below it is waited for. */
+static void
+cancelled_task_lingers_for_its_siblings_children(void **state)
+{
+    scheduler_rig *rig = *state;
+    rig_script script = {.letters = "pd"};
+    rig_script beside_script = {.letters = "", .mark = UINT64_MAX};
+    errand_task *top =
+        errand__node_make(&rig->scheduler, ERRAND__NODE_CONTEXT, NULL, 1, "t");
+    errand_task *aside =
+        errand__node_make(&rig->scheduler, ERRAND__NODE_CONTEXT, top, 0, "a");
+    errand_task *beside = rig_spawn(rig, aside, "beside", &beside_script);
+    errand_task *task = rig_spawn(rig, top, "task", &script);
+
+    beside->fn = stubborn;
+    rig_pass(rig);
+    cancel(rig, task, ERRAND_REASON_EXPLICIT);
+    rig_pass(rig);
+    rig_pass(rig);
+    assert_int_equal(script.visits, 2);
+    assert_int_equal(script.ends, 0);
+    assert_true(errand__task_lingers(task));
+    /* An abort ends it at once, and what is below; it had answered already. */
+    errand__task_end(task, ERRAND_END_ABORTED);
+    errand__endings_run(&rig->scheduler);
+    assert_int_equal(script.end, ERRAND_END_CANCELLED);
+    assert_int_equal(beside_script.end, ERRAND_END_ABORTED);
+    assert_int_equal(rig->scheduler.live, 0);
 }
 
 static errand_task_answer
@@ -266,6 +339,11 @@ main(void)
         cmocka_unit_test_setup_teardown(cancel_reaches_every_living_descendant,
                                         rig_setup_arrival, rig_teardown),
         cmocka_unit_test_setup_teardown(grace_ends_in_an_abort_but_not_inside_a_shield,
+                                        rig_setup_arrival, rig_teardown),
+        cmocka_unit_test_setup_teardown(
+            cancelled_task_lingers_until_those_below_it_have_ended, rig_setup_arrival,
+            rig_teardown),
+        cmocka_unit_test_setup_teardown(cancelled_task_lingers_for_its_siblings_children,
                                         rig_setup_arrival, rig_teardown),
         cmocka_unit_test_setup_teardown(cancel_inside_a_shield_is_kept_until_its_end,
                                         rig_setup_arrival, rig_teardown),

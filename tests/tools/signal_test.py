@@ -76,6 +76,29 @@ def each_signal_stops_the_run_and_its_cleanup_runs(case):
         assert not _processes_with("61.%d" % mark), "a child was left behind"
 
 
+def a_signal_leaves_time_for_the_cleanup_of_every_task(case):
+    process, before = _started(case, """
+local errand = require 'errand'
+local function cleans_up(name, below)
+    return function()
+        local _, problem = pcall(below)
+        print(name, problem.reason)
+        local sum = 0
+        for i = 1, 1000000 do sum = sum + i end
+        errand.shield(function() errand.sleep(0.01) print(name, 'cleaned') end, 3600)
+    end
+end
+local last = cleans_up('last', function() print('ready') errand.sleep(3600) end)
+local first = cleans_up('first', function() errand.await(errand.spawn(last)) end)
+errand.await(errand.spawn(first))
+""")
+    process.send_signal(signal.SIGTERM)
+    done = case.end(process, before)
+    assert done.code == 143 and "report: accepted" in done.err, done
+    for name in ("first", "last"):
+        assert name + "\thost stop" in done.out and name + "\tcleaned" in done.out, done
+
+
 def a_second_signal_ends_at_once(case):
     process, _ = _started(case, STUBBORN, "-q")
     process.send_signal(signal.SIGINT)

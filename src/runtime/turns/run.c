@@ -168,7 +168,9 @@ add_wait(stall_report *report, const errand_task *task)
         add(report, " sleeps");
         break;
     case ERRAND__TASK_WAIT_JOIN:
-        add_joins(report, task, " joins");
+        add_joins(report, task,
+                  errand__task_lingers(task) ? " has answered, and waits for the end of"
+                                             : " joins");
         break;
     case ERRAND__TASK_WAIT_SELECT:
         add_joins(report, task->group, " selects");

@@ -52,6 +52,36 @@ for _, order in ipairs { "arrival", "inline" } do
             equal(errand.run(function() return "usable" end), "usable")
         end)
     end
+    -- More instructions than the watch leaves between two looks.
+    check.test("cleanup_that_computes_is_not_cancelled_again_" .. order, function()
+        local function count()
+            local sum = 0
+            for i = 1, 300000 do sum = sum + i % 2 end
+            return sum
+        end
+        local bare, shielded
+        check.raises_code("deadline", errand.run, function()
+            pcall(function()
+                errand.sleep(1000)
+            end)
+            bare = count()
+            errand.shield(function()
+                errand.sleep(0.001)
+                shielded = count()
+            end)
+        end, { order = order, deadline = 0.05, grace = 60 })
+        equal(bare, 150000)
+        equal(shielded, 150000)
+    end)
+    check.test("a_loop_in_a_shield_is_stopped_after_two_graces_" .. order, function()
+        in_time(function()
+            check.raises_code("deadline", errand.run, function()
+                errand.shield(function()
+                    while true do pcall(function() while true do end end) end
+                end, 1000)
+            end, { order = order, deadline = 0.1, grace = 0.1 })
+        end)
+    end)
     check.test("a_wait_is_ended_at_the_deadline_after_its_cleanup_" .. order, function()
         local cleaned
         local problem = check.raises_code("deadline", errand.run, function()

@@ -261,6 +261,75 @@ test("a_shield_ends_at_its_limit", function()
     equal(problem.code, "cancelled")
 end)
 
+-- Two tasks below the one that is cancelled: each hears it, and its cleanup waits.
+local function family(said)
+    local function cleans_up(name, below)
+        return function()
+            local good, problem = pcall(below)
+            said[#said + 1] = name .. " hears " .. problem.reason
+            errand.shield(function() errand.sleep(0.005) end)
+            said[#said + 1] = name .. " cleaned"
+        end
+    end
+    local last = cleans_up("last", function()
+        said.begun = true
+        errand.sleep(1000)
+    end)
+    local middle = cleans_up("middle", function() errand.await(errand.spawn(last)) end)
+    return function() errand.await(errand.spawn(middle)) end
+end
+local function until_begun(said)
+    while not said.begun do errand.sleep(0.001) end
+end
+local function heard_by_both(said, reason)
+    equal(#said, 4)
+    table.sort(said)
+    equal(table.concat(said, ", "), ("last cleaned, last hears %s, middle cleaned, middle hears %s")
+          :format(reason, reason))
+end
+
+-- O40
+test("a_cancelled_task_ends_after_the_cleanup_of_all_below_it", function()
+    local said = {}
+    local task = errand.spawn(family(said))
+    until_begun(said)
+    errand.cancel(task)
+    while #said == 0 do errand.yield() end
+    equal(errand.status(task), "waiting")
+    check.raises_code("cancelled", errand.await, task)
+    equal(errand.status(task), "cancelled")
+    heard_by_both(said, "explicit")
+end)
+
+test("a_gather_waits_for_the_cleanup_of_all_below", function()
+    local said = {}
+    equal(check.raises(errand.gather, errand.spawn(family(said)), errand.spawn(function()
+        until_begun(said)
+        error("first", 0)
+    end)), "first")
+    heard_by_both(said, "owner")
+end)
+
+check.test("a_timeout_and_the_deadline_wait_for_the_cleanup_of_all_below", function()
+    local said = {}
+    errand.run(function()
+        check.raises_code("timeout", errand.timeout, 0.05, family(said))
+        heard_by_both(said, "timeout")
+    end, { seed = 6 })
+    said = {}
+    check.raises_code("deadline", errand.run, family(said), { seed = 6, deadline = 0.05 })
+    heard_by_both(said, "timeout")
+end)
+
+check.test("the_cleanup_of_all_is_the_seeds", function()
+    local function once()
+        local said = {}
+        check.raises_code("deadline", errand.run, family(said), { seed = 5, deadline = 0.05 })
+        return table.concat(said, ", ")
+    end
+    equal(once(), once())
+end)
+
 test("a_parents_end_ends_its_children_and_runs_their_close_handlers", function()
     local closed, in_handler
     local child
