@@ -59,6 +59,12 @@ typedef struct errand_lua_event {
 /* Called inside a drive; calls nothing of Lua and nothing of this run. */
 typedef void errand_lua_event_fn(void *arg, const errand_lua_event *event);
 
+/* A task has failed, and nobody awaited it: text is "task 3 failed and nobody awaited it: " and the error
+ * with its traceback, and lives during the call.  Called, once for each, in arrival order when its
+ * handle is garbage, and for the rest (eight of them; then how many more) when the run ends with
+ * something else than that error.  Calls nothing of Lua and nothing of this run. */
+typedef void errand_lua_unheard_fn(void *arg, const char *text);
+
 /* Zero in every field is the documented default. */
 typedef struct errand_lua_options {
     uint32_t struct_size;
@@ -74,6 +80,8 @@ typedef struct errand_lua_options {
     errand_lua_stop *held_stop;         /* NULL = cannot be interrupted */
     errand_lua_event_fn *on_completion; /* NULL = nobody */
     void *held_on_completion_arg;
+    errand_lua_unheard_fn *on_unheard; /* NULL = nobody */
+    void *held_on_unheard_arg;
     errand_trace_fn *trace; /* every step of the run; see errand/order.h */
     void *held_trace_arg;
     errand_recorder *held_recorder; /* of errand/record.h; NULL = none */
@@ -117,6 +125,7 @@ typedef struct errand_lua_result {
                           * time_ns of any completion that was reported */
     uint64_t picks;      /* errand_runtime_picks */
     uint64_t aborted; /* tasks that were alive when the root ended, and ended with it */
+    uint64_t unheard; /* tasks that failed and nobody awaited, besides one in message */
     errand_report report;     /* of the closing shutdown */
     errand_snapshot snapshot; /* when the root had ended, before the shutdown */
 } errand_lua_result;

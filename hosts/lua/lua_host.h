@@ -6,7 +6,7 @@
  *
  * Who owns what: the run is a userdata, in the registry while it is in progress.  A task is a
  * userdata, anchored in the run's table while the library may call it, or while its failure was
- * heard by nobody; it keeps its coroutine.  The coroutine's stack keeps the results.
+ * heard by nobody (but see unheard.c); it keeps its coroutine.  The coroutine's stack keeps the results.
  * Errors: no Lua error leaves a callback of the library.  Lua code runs only inside lua_resume,
  * lua_pcall and lua_resetthread, which contain them. */
 #include "host.h"
@@ -73,7 +73,8 @@ typedef struct errand__lua_task {
     errand__lua_group *group; /* that it waits for, if any */
     /* Failed, and nobody awaited it: in the run's list, in the order of ends. */
     struct errand__lua_task *unheard_next;
-    bool unheard;
+    bool unheard, told; /* told: on_unheard has it */
+    bool traced;        /* its traceback, or nil, lies below the error on co */
 } errand__lua_task;
 
 /* ---- the run ------------------------------------------------------------------------------------ */
@@ -88,6 +89,9 @@ struct errand__lua_run {
     errand_task *visit;        /* the library's view of it */
     errand__lua_task *root;
     errand__lua_task *unheard, **unheard_end;
+    bool looks;              /* a handle of one of them may be garbage */
+    uint64_t look_time;      /* of the last look; real ns */
+    int64_t look_budget;     /* ns that collections may take */
     errand__lua_task *first; /* that failed, if failures propagate; it stays unheard */
     errand_lua_options options;
     uint64_t seed, start_ns;      /* start on the run's clock */
@@ -170,8 +174,8 @@ errand__lua_task *errand__lua_task_spawn_in(lua_State *L, errand__lua_run *run,
 errand__lua_task *errand__lua_task_check(lua_State *L, int index);
 /* Pushes the userdata of a task that is anchored in a run in progress, else nil. */
 void errand__lua_task_push(lua_State *L, errand__lua_task *task);
-/* Somebody saw its failure. */
-void errand__lua_task_heard(lua_State *L, errand__lua_task *task);
+/* Takes it out of the run's table, if nobody needs it there; allocates nothing. */
+void errand__lua_task_unanchor(lua_State *L, errand__lua_task *task);
 static inline bool
 errand__lua_task_ended(const errand__lua_task *task)
 {
@@ -179,6 +183,19 @@ errand__lua_task_ended(const errand__lua_task *task)
 }
 const char *errand__lua_task_phase_name(errand__lua_phase phase);
 void errand__lua_task_open(lua_State *L);
+
+/* ---- unheard.c: failures that nobody took note of ------------------------------------------------------ */
+void errand__lua_unheard_add(errand__lua_task *task);
+/* The library is done with one of them: from now on it may be told.  Raises nothing. */
+void errand__lua_unheard_dropped(lua_State *L, errand__lua_task *task);
+/* Somebody saw its failure. */
+void errand__lua_task_heard(lua_State *L, errand__lua_task *task);
+/* Between visits: collects garbage, if a handle may be among it.  Raises nothing. */
+void errand__lua_unheard_look(errand__lua_run *run);
+/* The run has ended, with this task's error or NULL: tells the others; returns how many they are. */
+uint64_t errand__lua_unheard_tell(lua_State *L, errand__lua_run *run,
+                                  const errand__lua_task *raised);
+int errand__lua_unheard_collect(lua_State *L); /* a task's __gc */
 
 /* ---- wait.c: how a verb waits ------------------------------------------------------------------------ */
 /* The running task, if a verb may wait here; raises else, naming the mend. */

@@ -177,6 +177,13 @@ run_chosen(lua_State *L, errand_lua_options *options, run_words *words,
     return kind;
 }
 
+static void
+print_unheard(void *arg, const char *text)
+{
+    (void)arg;
+    fprintf(stderr, "errand: %s\n", text);
+}
+
 /* errand.run(f, options): f's results, or its error. */
 int
 errand__lua_verb_run(lua_State *L)
@@ -185,6 +192,7 @@ errand__lua_verb_run(lua_State *L)
     errand_lua_result result;
     run_words words = {.ordered = false};
     errand__lua_wait_callable(L, 1);
+    options.on_unheard = print_unheard;
     read_options(L, 2, &options, &words);
     lua_settop(L, 2);
     words.policy = lua_pushstring(L, words.policy); /* the script may change its table */

@@ -213,7 +213,12 @@ errand__lua_report_failure(lua_State *L, errand__lua_task *task, bool nobody)
     } else {
         lua_pushliteral(L, "(no error object)");
     }
-    errand__lua_task_push(L, task);
+    if (task->traced) {
+        lua_pushvalue(task->co, -2);
+        lua_xmove(task->co, L, 1);
+    } else {
+        errand__lua_task_push(L, task);
+    }
     if (lua_isuserdata(L, -1)) {
         lua_getiuservalue(L, -1, ERRAND__LUA_VALUE_TRACEBACK);
         lua_remove(L, -2);

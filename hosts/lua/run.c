@@ -233,14 +233,20 @@ typedef struct run_frame {
     errand__lua_run *run;
 } run_frame;
 
+/* Whose error the run raises. */
+static errand__lua_task *
+failed_task(const errand__lua_run *run)
+{
+    if (run->first != NULL)
+        return run->first;
+    return run->root->phase == ERRAND__LUA_DONE ? run->unheard : run->root;
+}
+
 /* Pushes the text for people and the value for scripts. */
 static void
 push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall_text)
 {
-    errand__lua_task *failed =
-        run->root->phase == ERRAND__LUA_DONE ? run->unheard : run->root;
-    if (run->first != NULL)
-        failed = run->first;
+    errand__lua_task *failed = failed_task(run);
     if (kind == ERRAND_LUA_STALL || kind == ERRAND_LUA_EXTERNAL ||
         kind == ERRAND_LUA_DEPARTED) {
         lua_pushvalue(L, stall_text);
@@ -305,6 +311,9 @@ run_end(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int base,
     errand_status status = errand_runtime_snapshot(run->runtime, &result->snapshot);
     (void)status; /* this process made the runtime */
     if (kind != ERRAND_LUA_OK) {
+        bool raised = kind == ERRAND_LUA_SCRIPT_ERROR;
+        result->unheard =
+            errand__lua_unheard_tell(L, run, raised ? failed_task(run) : NULL);
         push_failure(L, run, kind, stall_text);
         keep_message(L, -2, result);
     }

@@ -58,9 +58,8 @@ errand__lua_task_push(lua_State *L, errand__lua_task *task)
     lua_remove(L, -2);
 }
 
-/* Takes it out of the run's table; allocates nothing, for the key exists. */
-static void
-unanchor(lua_State *L, errand__lua_task *task)
+void
+errand__lua_task_unanchor(lua_State *L, errand__lua_task *task)
 {
     if (!task->anchored || !task->dropped || task->unheard)
         return;
@@ -139,7 +138,7 @@ spawn(lua_State *L, errand__lua_run *run, const errand_task_id *parent,
         run->tasks_live--;
         task->phase = ERRAND__LUA_ABORTED;
         task->dropped = true;
-        unanchor(L, task);
+        errand__lua_task_unanchor(L, task);
         if (status == ERRAND_ECANCELLED && run->current != NULL)
             errand__lua_error_cancelled(L, run->current, run->current->reason, operation);
         errand__lua_error_status(L, status, operation);
@@ -199,6 +198,7 @@ task_visit(errand_task *visit, void *state, const errand_task_news *news)
 {
     errand__lua_task *task = state;
     errand__lua_run *run = task->run;
+    errand__lua_unheard_look(run);
     if (news->why == ERRAND_WHY_CANCELLED && task->reason == ERRAND_REASON_NONE)
         task->reason = news->reason;
     if (task->phase == ERRAND__LUA_NEW && news->why == ERRAND_WHY_CANCELLED)
@@ -256,13 +256,8 @@ task_ended(errand_runtime *runtime, errand_task_id id, void *state)
     if (phase == ERRAND__LUA_ABORTED && task->reason == ERRAND_REASON_NONE &&
         run->root_over)
         run->aborted++;
-    if (phase == ERRAND__LUA_FAILED && !run->quiet) {
-        task->unheard = true;
-        *run->unheard_end = task;
-        run->unheard_end = &task->unheard_next;
-        if (run->options.propagate && run->first == NULL)
-            run->first = task;
-    }
+    if (phase == ERRAND__LUA_FAILED && !run->quiet)
+        errand__lua_unheard_add(task);
     errand__lua_group_ended(task);
     if (run->quiet)
         return;
@@ -277,23 +272,12 @@ task_drop(void *state)
 {
     errand__lua_task *task = state;
     task->dropped = true;
-    if (!task->run->quiet)
-        unanchor(task->run->L, task);
-}
-
-void
-errand__lua_task_heard(lua_State *L, errand__lua_task *task)
-{
-    if (!task->unheard || task == task->run->first)
+    if (task->run->quiet)
         return;
-    errand__lua_task **link = &task->run->unheard;
-    while (*link != task)
-        link = &(*link)->unheard_next;
-    *link = task->unheard_next;
-    if (task->run->unheard_end == &task->unheard_next)
-        task->run->unheard_end = link;
-    task->unheard = false;
-    unanchor(L, task);
+    if (task->unheard)
+        errand__lua_unheard_dropped(task->run->L, task);
+    else
+        errand__lua_task_unanchor(task->run->L, task);
 }
 
 const char *
@@ -316,7 +300,9 @@ task_tostring(lua_State *L)
 void
 errand__lua_task_open(lua_State *L)
 {
-    static const luaL_Reg meta[] = {{"__tostring", task_tostring}, {NULL, NULL}};
+    static const luaL_Reg meta[] = {{"__tostring", task_tostring},
+                                    {"__gc", errand__lua_unheard_collect},
+                                    {NULL, NULL}};
     luaL_newmetatable(L, ERRAND__LUA_TASK);
     luaL_setfuncs(L, meta, 0);
     lua_pop(L, 1);

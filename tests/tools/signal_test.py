@@ -129,6 +129,75 @@ def a_job_that_is_waited_for_in_inline_order_is_stopped_too(case):
     assert not _processes_with(mark), "a child was left behind"
 
 
+def a_failure_that_nobody_can_await_any_more_is_told_at_once(case):
+    process, before = _started(case, """
+local errand = require 'errand'
+local kept = errand.spawn(function() error('of a task whose handle is kept') end)
+for i = 1, 3 do
+    errand.spawn(function() error('of handler ' .. i) end)
+end
+print('ready')
+errand.sleep(3600)
+print(kept)
+""", "-q")
+    said = ""
+    for _ in range(3):
+        said += read_until(process.stderr, "[C]: in ?")
+    assert said.count("failed and nobody awaited it: script.lua:5: of handler") == 3, said
+    assert "kept" not in said, said
+    process.send_signal(signal.SIGTERM)
+    done = case.end(process, before)
+    said += done.err
+    assert done.code == 143 and said.count("script.lua:5: of handler") == 3, (said, done)
+    assert said.count("traceback") == 4 and said.count("<script.lua:5>") == 3, (said, done)
+    assert done.err.count("script.lua:3: of a task whose handle is kept") == 1, done
+    assert "; 4 tasks failed and nobody awaited them; clean" in done.err, done
+
+
+def failures_that_nobody_awaited_are_told_at_the_end_of_a_seeded_run(case):
+    case.write("script.lua", """
+local errand = require 'errand'
+for i = 1, 10 do
+    errand.spawn(function() error('number ' .. i, 0) end)
+end
+errand.sleep(0.1)
+collectgarbage()
+if ... then error('the root too', 0) end
+errand.sleep(3600)
+""")
+    said = set()
+    for _ in range(2):
+        done = case.run("run", "-q", "--seed", "3", "--deadline", "1", "script.lua")
+        assert done.code == 5 and done.err.count("nobody awaited it: number") == 8, done
+        assert "2 more tasks failed and nobody awaited them\n" in done.err, done
+        said.add(done.err)
+    assert len(said) == 1, said
+    for order in ("arrival", "inline"):
+        done = case.run("run", "-q", "--order", order, "script.lua", "fail")
+        assert done.code == 1 and done.err.count("number ") >= 8, done
+        assert "errand: the root too\n" in done.err, done
+
+
+def a_failure_that_is_awaited_later_is_not_told(case):
+    case.write("script.lua", """
+local errand = require 'errand'
+local tasks = {}
+for i = 1, 3 do
+    tasks[i] = errand.spawn(function() error('number ' .. i) end)
+end
+errand.sleep(0.01)
+collectgarbage()
+for i = 1, 3 do
+    assert(not pcall(errand.await, tasks[i]))
+end
+tasks = nil
+collectgarbage()
+""")
+    for order in ("arrival", "inline"):
+        done = case.run("run", "-q", "--order", order, "script.lua")
+        assert done.code == 0 and done.err == "", done
+
+
 def a_loop_that_never_waits_is_stopped(case):
     process, before = _started(case, "print('ready')\nwhile true do end\n")
     process.send_signal(signal.SIGINT)

@@ -173,6 +173,17 @@ for _, name in ipairs(ends) do
     end
 end
 
+check.test("a_failure_that_nobody_awaited_is_told_by_the_module_too", function()
+    local how, output = interpreter([[
+        local errand = require "errand"
+        print(pcall(errand.run, function()
+            errand.spawn(function() error("of a handler", 0) end)
+            errand.sleep(100)
+        end, {seed = 1, deadline = 1}))]])
+    equal(how, "exit 0", output)
+    contains(output, "errand: task 2 failed and nobody awaited it: of a handler\n")
+end)
+
 -- The interpreter's handler of SIGINT sets a hook; see hosts/lua/drive.c.
 local interrupted = {
     asleep = "errand.sleep(100)",

@@ -59,12 +59,18 @@ print_accounts(const errand__progress *progress, const errand_lua_result *result
 }
 
 static void
-print_report(const errand_report *report)
+print_report(const errand_lua_result *result)
 {
+    const errand_report *report = &result->report;
+    char unheard[80] = "";
+    if (result->unheard != 0)
+        snprintf(unheard, sizeof unheard,
+                 "%" PRIu64 " task%s failed and nobody awaited %s; ", result->unheard,
+                 result->unheard == 1 ? "" : "s", result->unheard == 1 ? "it" : "them");
     errand__help_problem("report: accepted %" PRIu64 ", drained %" PRIu64
-                         ", undeliverable %" PRIu64 "; %s",
+                         ", undeliverable %" PRIu64 "; %s%s",
                          report->accounts.accepted, report->accounts.drained,
-                         report->undeliverable,
+                         report->undeliverable, unheard,
                          report->clean ? "clean" : "not clean, this is left:");
     if (!report->clean)
         errand__help_problem("report: waits %" PRIu64 ", tasks %" PRIu64
@@ -155,6 +161,6 @@ errand__report_print(const errand__options *options, const errand__progress *pro
     else if (result->aborted != 0 && !options->quiet)
         print_aborted(result);
     if (begun && (errand__signals_first() != 0 || !result->report.clean))
-        print_report(&result->report);
+        print_report(result);
     return exit_code(options, result);
 }

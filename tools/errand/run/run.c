@@ -74,6 +74,13 @@ print_seed(errand_order order, uint64_t seed)
 }
 
 static void
+on_unheard(void *arg, const char *text)
+{
+    (void)arg;
+    errand__help_problem("%s", text);
+}
+
+static void
 fill_lua_options(run_state *state)
 {
     const errand__options *options = state->options;
@@ -91,6 +98,7 @@ fill_lua_options(run_state *state)
     state->lua.held_stop = errand__signals_install();
     state->lua.on_completion = errand__progress_event;
     state->lua.held_on_completion_arg = &state->progress;
+    state->lua.on_unheard = on_unheard;
     state->lua.trace = on_step;
     state->lua.held_trace_arg = state;
     state->lua.alone = options->marks != NULL;
