@@ -17,8 +17,15 @@
  *   was used already is recognised (ESPENT) while its runtime lives.
  * Threads: [owner] the runtime's thread, else ETHREAD; [any]; [worker] inside a job;
  *   [signal] async-signal-safe.
- * Every function answers EINVAL for a NULL it does not allow, EFORKED in a forked child,
- * and ECLOSED after the runtime was shut down; these are not repeated below.
+ * Every function answers EINVAL for a NULL it does not allow, and EFORKED in a forked
+ *   child.  What would begin something answers ECLOSED while its runtime is being shut
+ *   down, when handlers, drops and tasks are still called, and on a copy of a lease that
+ *   was shut down.  These are not repeated below.
+ * Lifetimes: errand_runtime_shutdown gives back all that is the runtime's: its leases,
+ *   and what tokens, tasks and callbacks point to.  After it nothing of that may be given
+ *   to any call, no copy of the runtime's pointer either: that is freed memory, and not
+ *   recognised.  Inbox handles, wakers, executors, payloads that were taken and names by
+ *   value (identities, task ids) outlive it.
  * Config structs: set struct_size, leave the rest zero for the documented defaults;
  *   unknown option bits answer EINVAL. */
 #include "errand/base.h"
@@ -547,13 +554,14 @@ typedef struct errand_report {
 } errand_report;
 /* errand_lease_shutdown: stop admission, cancel its queued jobs, wait until nothing of it
  * is unsettled or the deadline (on CLOCK_MONOTONIC), detach.  The lease is spent
- * afterwards.
+ * afterwards: copies of its pointer answer ECLOSED until the runtime is shut down.
  * Thread: [owner].   Errors: EBUSY · ETHREAD · EDEADLOCK. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_lease_shutdown(
     errand_lease **take_lease, uint64_t deadline_ns, errand_report *out_report);
 /* errand_runtime_shutdown: stop admission, cancel every wait in key order, run hooks,
  * shut all leases with the one deadline (CLOCK_MONOTONIC ns), drain, close.  Always ends
- * the runtime; the report names every exception.  out_report may be NULL.
+ * the runtime; the report names every exception.  out_report may be NULL.  Leases, waits,
+ * tokens and tasks of the runtime are freed with it: let go of their pointers, too.
  * Thread: [owner].   Errors: EBUSY · ETHREAD · EDEADLOCK · EINVAL (mode); it lives on. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_runtime_shutdown(
     errand_runtime **take_runtime, uint64_t deadline_ns, errand_shutdown_mode mode,

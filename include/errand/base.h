@@ -53,7 +53,8 @@ ERRAND_BEGIN
     X(EFULL, 7,                                                                          \
       "a bound is reached (owed_max, operations_max, held_max); drain first or "         \
       "raise it")                                                                        \
-    X(ECLOSED, 8, "the runtime, lease or inbox is closed; nothing new is admitted")      \
+    X(ECLOSED, 8,                                                                        \
+      "the runtime, lease or executor is shut or being shut; begin nothing new there")   \
     X(EDUPLICATE, 9,                                                                     \
       "this runtime is attached to this executor already; use that lease")               \
     X(EBUSY, 10,                                                                         \

@@ -9,7 +9,8 @@ ERRAND_BEGIN
 /* A task is a resumable function with a state pointer.  The library calls it with news;
  * it does some work, registers at most one wait (errand_task_sleep, _await, _join, _park,
  * _yield) and answers what is to happen.  The errand_task pointer is valid during that
- * call only; the errand_task_id is a name by value, for ever. */
+ * call only; the errand_task_id is a name by value, for ever: its runtime recognises it as
+ * long as that lives. */
 typedef struct errand_task errand_task;
 typedef struct errand_task_id {
     uint64_t runtime, task; /* numbers in spawn order, never reused */
