@@ -60,7 +60,7 @@ ERRAND_TOKEN(errand_submission); /* the executor's half, unarmed */
 /* ---- 1. A world -------------------------------------------------------------------- */
 
 /* Before all else install errand_misuse_hook (errand/base.h): every status of misuse
- * calls it with a text that names the function, the cause and the mend.  What a runtime
+ * calls it with a text that names the function, the cause and a mend.  What a runtime
  * can be told, its order above all, stands in errand/config.h. */
 
 /* errand_runtime_create: make the calling thread's runtime.  config NULL = all defaults.

@@ -161,7 +161,8 @@ typedef struct errand_allocator {
 } errand_allocator;
 
 /* errand_misuse_hook: have fn called whenever a call answers a status because the caller
- * misused it (O80): text names the function, the cause and the mend.  NULL takes it away.
+ * misused it (O80): text names the function, the cause, and the mend unless the cause
+ * says it: "errand_attach: owed_max must be below 2^24".  NULL takes it away.
  * Thread: [any]; fn runs on the thread that made the call, with no lock held. */
 typedef void errand_misuse_fn(void *arg, errand_status status, const char *text);
 ERRAND_API void errand_misuse_hook(errand_misuse_fn *fn, void *arg);

@@ -14,20 +14,24 @@
 /* ---- assert: three words, all statements (misuse.c) ------------------------------------ */
 /* ERRAND_ASSERT: our own bug; always on, prints and aborts.
  * ERRAND_REQUIRE_ARG: the caller's bug; answers its status in every build and calls the
- * misuse hook with the function's name and the text. */
+ * misuse hook with the function's name and the text.
+ * ERRAND_REQUIRE_OF: the same in a helper, which names the public function that was called. */
 #define ERRAND_ASSERT(condition)                                                         \
     do {                                                                                 \
         if (__builtin_expect(!(condition), 0))                                           \
             errand__assert_failed(__FILE__, __LINE__, #condition);                       \
     } while (0)
 #define ERRAND_REQUIRE_ARG(condition, status, text)                                      \
+    ERRAND_REQUIRE_OF(__func__, condition, status, text)
+#define ERRAND_REQUIRE_OF(function, condition, status, text)                             \
     do {                                                                                 \
         if (__builtin_expect(!(condition), 0))                                           \
-            return errand__misuse((status), __func__, (text));                           \
+            return errand__misuse((status), (function), (text));                         \
     } while (0)
 ERRAND_NORETURN void errand__assert_failed(const char *file, int line,
                                            const char *condition);
-/* Calls the misuse hook ("function: text; sentence of the status") and returns status. */
+/* Calls the misuse hook and returns status.  "function: text", and the mend of the status where the
+ * text has none; the text is complete where that is to look the call up. */
 errand_status errand__misuse(errand_status status, const char *function,
                              const char *text);
 

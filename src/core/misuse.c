@@ -67,10 +67,12 @@ errand__misuse(errand_status status, const char *function, const char *text)
     /* Pairs: misuse-pair */
     hook_pair *pair = atomic_load_explicit(&current, memory_order_acquire);
     if (pair != NULL) {
-        /* The caller's text is the cause; the mend is the status's, unless it has its own. */
+        /* The caller's text is the cause; the mend is the status's, unless it has its own, or the
+         * status has none but to look the call up, which a cause that is named spares. */
         const char *mend = strstr(errand_status_text(status), "; ");
         char line[512];
-        if (mend == NULL || strstr(text, "; ") != NULL)
+        if (mend == NULL || strstr(text, "; ") != NULL ||
+            strcmp(mend, "; see the call's documentation") == 0)
             mend = "";
         errand__text_format(line, sizeof line, "%s: %s%s", function, text, mend);
         pair->fn(pair->arg, status, line);

@@ -172,9 +172,10 @@ typedef struct errand__source_type {
     void (*let)(void *thing);
     bool buffers, keeps; /* more than one at once; a failure ends nothing */
 } errand__source_type;
-/* thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL.
+/* function: the public one that was called.  thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL.
  * detached: of a replay, where nothing runs, so nothing is busy. */
-errand_status errand__source_create(const errand__source_type *held_type, void *own_thing,
+errand_status errand__source_create(const char *function,
+                                    const errand__source_type *held_type, void *own_thing,
                                     errand__seat *outer, bool detached,
                                     const errand_source_config *config,
                                     errand_source **out_source);

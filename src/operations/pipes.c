@@ -159,8 +159,8 @@ errand_source_output(errand_process *process, errand_output output,
     if (pipe->missing || (process->pid != 0 && pipe->fd < 0))
         return ERRAND_EINVAL;
     errand_process_hold(process);
-    errand_status status = errand__source_create(&output_type, pipe, &pipe->seat,
-                                                 process->pid == 0, config, out_source);
+    errand_status status = errand__source_create(
+        __func__, &output_type, pipe, &pipe->seat, process->pid == 0, config, out_source);
     if (status != ERRAND_OK)
         let_output(pipe);
     return status;

@@ -48,19 +48,22 @@ static bool push(errand_source *source, const errand_payload *item);
 static void next_drop(void *state);
 
 errand_status
-errand__source_create(const errand__source_type *held_type, void *own_thing,
-                      errand__seat *outer, bool detached,
+errand__source_create(const char *function, const errand__source_type *held_type,
+                      void *own_thing, errand__seat *outer, bool detached,
                       const errand_source_config *config, errand_source **out_source)
 {
     uint32_t room =
         config == NULL || config->items_max == 0 ? ITEMS_DEFAULT : config->items_max;
     errand_source *made;
 
-    ERRAND_REQUIRE_ARG(config == NULL ||
-                           (config->struct_size == sizeof *config && config->flags == 0 &&
-                            config->items_max <= ITEMS_MAX &&
-                            config->chunk_max <= ERRAND_RECEIVE_MAX),
-                       ERRAND_EINVAL, "struct_size, flags, items_max or chunk_max");
+    ERRAND_REQUIRE_OF(
+        function,
+        config == NULL || (config->struct_size == sizeof *config && config->flags == 0),
+        ERRAND_EINVAL, "struct_size must be sizeof(errand_source_config), flags 0");
+    ERRAND_REQUIRE_OF(function,
+                      config == NULL || (config->items_max <= ITEMS_MAX &&
+                                         config->chunk_max <= ERRAND_RECEIVE_MAX),
+                      ERRAND_EINVAL, "items_max or chunk_max is beyond its bound");
     if (!held_type->buffers)
         room = 0;
     made = errand__operation_block_alloc(sizeof *made + room * sizeof(errand_payload));

@@ -39,32 +39,36 @@ config_check(const errand_runtime_config *config)
 {
     const uint32_t known = ERRAND_RUNTIME_REFUSE_FOREIGN | ERRAND_RUNTIME_TEST_CLOCK |
                            ERRAND_RUNTIME_PROPAGATE;
+    static const char create[] = "errand_runtime_create";
     const char *text;
 
-    ERRAND_REQUIRE_ARG(config->struct_size == sizeof *config, ERRAND_EINVAL,
-                       "config->struct_size must be sizeof(errand_runtime_config)");
-    ERRAND_REQUIRE_ARG((config->flags & ~known) == 0 && config->reserved_zero == 0,
-                       ERRAND_EINVAL, "config->flags has unknown bits");
-    ERRAND_REQUIRE_ARG(config->operations_max < (1u << 24) &&
-                           config->messages < (1u << 24),
-                       ERRAND_EINVAL, "operations_max and messages must be below 2^24");
-    ERRAND_REQUIRE_ARG((unsigned)config->order <= ERRAND_ORDER_REPLAY, ERRAND_EINVAL,
-                       "config->order is unknown");
-    ERRAND_REQUIRE_ARG(
-        (config->order == ERRAND_ORDER_REPLAY) == (config->held_replay != NULL),
+    ERRAND_REQUIRE_OF(create, config->struct_size == sizeof *config, ERRAND_EINVAL,
+                      "config->struct_size must be sizeof(errand_runtime_config)");
+    ERRAND_REQUIRE_OF(create, (config->flags & ~known) == 0 && config->reserved_zero == 0,
+                      ERRAND_EINVAL, "config->flags has unknown bits");
+    ERRAND_REQUIRE_OF(
+        create, config->operations_max < (1u << 24) && config->messages < (1u << 24),
+        ERRAND_EINVAL, "operations_max and messages must be below 2^24");
+    ERRAND_REQUIRE_OF(create, (unsigned)config->order <= ERRAND_ORDER_REPLAY,
+                      ERRAND_EINVAL, "config->order is unknown");
+    ERRAND_REQUIRE_OF(
+        create, (config->order == ERRAND_ORDER_REPLAY) == (config->held_replay != NULL),
         ERRAND_EINVAL, "the order of replays needs held_replay, no other one takes it");
-    ERRAND_REQUIRE_ARG(config->times <= ERRAND_TIMES_NONE, ERRAND_EINVAL,
-                       "config->times is unknown");
-    ERRAND_REQUIRE_ARG(config->held_allocator == NULL ||
-                           (config->held_allocator->alloc != NULL &&
-                            config->held_allocator->free != NULL),
-                       ERRAND_EINVAL, "the allocator needs alloc and free");
-    ERRAND_REQUIRE_ARG(config->cycle_ns == 0 || (config->order != ERRAND_ORDER_ARRIVAL &&
-                                                 config->cycle_ns <= ERRAND__CYCLE_MAX),
-                       ERRAND_EINVAL,
-                       "config->cycle_ns is at most an hour, and for virtual time only");
-    ERRAND_REQUIRE_ARG(config->held_recorder == NULL || !config->held_recorder->begun,
-                       ERRAND_EINVAL, "the recorder has a runtime; open another one");
+    ERRAND_REQUIRE_OF(create, config->times <= ERRAND_TIMES_NONE, ERRAND_EINVAL,
+                      "config->times is unknown");
+    ERRAND_REQUIRE_OF(create,
+                      config->held_allocator == NULL ||
+                          (config->held_allocator->alloc != NULL &&
+                           config->held_allocator->free != NULL),
+                      ERRAND_EINVAL, "the allocator needs alloc and free");
+    ERRAND_REQUIRE_OF(create,
+                      config->cycle_ns == 0 || (config->order != ERRAND_ORDER_ARRIVAL &&
+                                                config->cycle_ns <= ERRAND__CYCLE_MAX),
+                      ERRAND_EINVAL,
+                      "config->cycle_ns is at most an hour, and for virtual time only");
+    ERRAND_REQUIRE_OF(create,
+                      config->held_recorder == NULL || !config->held_recorder->begun,
+                      ERRAND_EINVAL, "the recorder has a runtime; open another one");
     if (config->held_replay != NULL) {
         errand_status status = errand__replay_check(config);
 
@@ -74,9 +78,9 @@ config_check(const errand_runtime_config *config)
     if (config->choices == NULL)
         return ERRAND_OK;
     if (errand__choices_check(config->choices, &text) != ERRAND_OK)
-        return errand__misuse(ERRAND_EINVAL, __func__, text);
-    ERRAND_REQUIRE_ARG(config->order != ERRAND_ORDER_ARRIVAL, ERRAND_EUNSUPPORTED,
-                       "in arrival order nothing is chosen: leave choices NULL");
+        return errand__misuse(ERRAND_EINVAL, create, text);
+    ERRAND_REQUIRE_OF(create, config->order != ERRAND_ORDER_ARRIVAL, ERRAND_EUNSUPPORTED,
+                      "in arrival order nothing is chosen: leave choices NULL");
     return ERRAND_OK;
 }
 

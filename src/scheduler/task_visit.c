@@ -99,7 +99,7 @@ answered(errand_task *task, errand_task_answer answer)
     }
     if (answer == ERRAND_TASK_WAIT)
         (void)errand__misuse(
-            ERRAND_EMISUSE, __func__,
+            ERRAND_EMISUSE, "errand_task_fn",
             "a task answered ERRAND_TASK_WAIT without a wait; it failed");
     if (answer == ERRAND_TASK_DONE)
         errand__cause_forget(task); /* it thought better of it */

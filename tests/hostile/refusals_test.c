@@ -369,6 +369,19 @@ a_seeded_runtime_that_refuses_foreign_input_is_ereproduce(void **state)
     assert_int_equal(self->misuses, 0);
 }
 
+/* O80: also where a helper of the library found it. */
+static void
+a_config_that_cannot_be_is_told_by_the_name_of_the_call(void **state)
+{
+    stage *self = *state;
+    errand_runtime_config config = {.struct_size = sizeof config, .order = 77};
+    errand_runtime *runtime;
+
+    assert_int_equal(errand_runtime_create(&config, &runtime), ERRAND_EINVAL);
+    assert_string_equal(self->text, "errand_runtime_create: config->order is unknown");
+    assert_true(told(self, ERRAND_EINVAL, "errand_runtime_create"));
+}
+
 #define USED(test)   cmocka_unit_test_setup_teardown(test, set_up, use_and_tear_down)
 #define CLOSED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
@@ -377,6 +390,7 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         USED(what_belongs_to_another_runtime_is_foreign),
+        USED(a_config_that_cannot_be_is_told_by_the_name_of_the_call),
         CLOSED(a_copy_of_a_token_that_was_used_is_spent),
         USED(a_zeroed_token_is_spent),
         CLOSED(a_lease_that_was_shut_is_closed_and_its_copies_are_spent),

@@ -188,10 +188,14 @@ stage_told(const stage *self, errand_status status, const char *function)
 {
     size_t length = strlen(function);
 
-    /* Name, cause and mend. */
+    /* Name, cause, and mend, unless the status has none but to look the call up. */
+    bool complete =
+        strstr(errand_status_text(status), "; see the call's documentation") != NULL;
     return self->misuses == 1 && self->misuse == status &&
            strncmp(self->text, function, length) == 0 && self->text[length] == ':' &&
-           strstr(self->text + length, "; ") != NULL;
+           self->text[length + 1] == ' ' && strlen(self->text + length) > 8 &&
+           strstr(self->text, "; see the call's documentation") == NULL &&
+           (complete || strstr(self->text + length, "; ") != NULL);
 }
 
 void

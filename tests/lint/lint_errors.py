@@ -7,7 +7,10 @@ is said of, or else for any one of them.  Provoked means that a test's statement
 table, holds both the function's name and ERRAND_E...; a row of tests/hostile/calls_*.c stands
 for the statuses that every function has (EINVAL for NULL, ETHREAD, EFORKED, ECLOSED).
 
-And each public function has a row there, or a reason below why not."""
+And each public function has a row there, or a reason below why not.
+
+And the texts of misuse name a public function: __func__, and ERRAND_REQUIRE_ARG, which tells it,
+stand in those alone."""
 import collections
 import re
 import tree
@@ -214,6 +217,19 @@ for names, status in sorted(set(any_of)):
         path, line = where[names[0]]
         report.problem(path, line, "no test provokes %s of %s" %
                        (status, " or ".join(names)))
+BEGINS = re.compile(r"^(?:[a-z].*[ *])?([a-z_]\w*)\(")
+OWN_NAME = re.compile(r"__func__|\bERRAND_REQUIRE_ARG\(|\bERRAND__ENTER\(")
+for path in tree.c_files(report.root, "src"):
+    if not path.endswith(".c"):
+        continue
+    name = ""
+    for line, text in enumerate(tree.read(report.root, path).splitlines(), 1):
+        begins = BEGINS.match(text)
+        if begins and not text.rstrip().endswith(";"):
+            name = begins.group(1)
+        if OWN_NAME.search(text) and not re.match(r"errand_(?!_)", name):
+            report.problem(path, line, "%s is no public function: a misuse that it tells has to "
+                           "name the one that was called" % name)
 report.note("errors: %d pairs of function and status" %
             (sum(map(len, sure.values())) + len(set(any_of))))
 report.end()

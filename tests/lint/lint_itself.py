@@ -60,6 +60,8 @@ CASES = [
     ("pairs", False, {"src/core/a.h": C + BLOCK, "src/core/a.c": C + "/* Pairs: a-word */\n"}),
     ("pairs", False, {"src/core/a.h": C + "/* Pairs: none. */\n"}),
     ("errors", True, {"include/errand.h": ERRORS}),
+    ("errors", True, {"src/a.c": "static int\ncheck(int x)\n{\n    ERRAND_REQUIRE_ARG(x, 1, \"\");\n"}),
+    ("errors", False, {"src/a.c": "int\nerrand_a(int x)\n{\n    ERRAND_REQUIRE_ARG(x, 1, \"\");\n"}),
     ("errors", True, {"include/errand.h": ERRORS, "tests/hostile/calls_a.c": ERRORS_ROW}),
     ("errors", False, {"include/errand.h": ERRORS, "tests/hostile/calls_a.c": ERRORS_ROW,
                        "tests/a_test.c": "is(errand_do(1), ERRAND_EBUSY);\n"}),

@@ -70,23 +70,25 @@ good_method(const errand_http_config *config)
 }
 
 errand_status
-errand__http_check(const errand_http_config *config, errand__origin *out_origin)
+errand__http_check(const errand_http_config *config, errand__origin *out_origin,
+                   const char *function)
 {
-    ERRAND_REQUIRE_ARG(config != NULL && config->struct_size == sizeof *config &&
-                           config->flags < 8 && config->url != NULL,
-                       ERRAND_EINVAL, "config or url is missing");
-    ERRAND_REQUIRE_ARG(good_headers(config->headers), ERRAND_EINVAL,
-                       "headers have no colon, or a line break");
-    ERRAND_REQUIRE_ARG(good_method(config), ERRAND_EINVAL,
-                       "method is none, or one without a body that has one");
+    ERRAND_REQUIRE_OF(function,
+                      config != NULL && config->struct_size == sizeof *config &&
+                          config->flags < 8 && config->url != NULL,
+                      ERRAND_EINVAL, "config or url is missing");
+    ERRAND_REQUIRE_OF(function, good_headers(config->headers), ERRAND_EINVAL,
+                      "headers have no colon, or a line break");
+    ERRAND_REQUIRE_OF(function, good_method(config), ERRAND_EINVAL,
+                      "method is none, or one without a body that has one");
     if (errand__curl_load() == NULL)
         return ERRAND_EUNSUPPORTED;
     if (!errand__origin_of(config->url, out_origin) ||
         strpbrk(config->url, "\r\n") != NULL)
         return ERRAND_EINVAL;
     bool known = config->addresses != NULL && config->addresses->count > 0;
-    ERRAND_REQUIRE_ARG(out_origin->numeric || known, ERRAND_EINVAL,
-                       "the url's host is a name: look its addresses up first");
+    ERRAND_REQUIRE_OF(function, out_origin->numeric || known, ERRAND_EINVAL,
+                      "the url's host is a name: look its addresses up first");
     return ERRAND_OK;
 }
 
@@ -97,7 +99,7 @@ errand_spec_http(errand_spec *out_spec, const errand_http_config *config)
 
     ERRAND_REQUIRE_ARG(out_spec != NULL && config != NULL, ERRAND_EINVAL,
                        "out_spec or config is NULL");
-    errand_status status = errand__http_check(config, &origin);
+    errand_status status = errand__http_check(config, &origin, __func__);
     if (status != ERRAND_OK)
         return status;
     ERRAND_REQUIRE_ARG((config->body != NULL || config->body_size == 0) &&

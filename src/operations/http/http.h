@@ -121,9 +121,9 @@ errand__http_limit(const errand_http_config *config)
 {
     return config->limit_ns == 0 ? UINT64_C(60000000000) : config->limit_ns;
 }
-/* What a config must be; OK, or the answer. */
+/* What a config must be; OK, or the answer of the function. */
 errand_status errand__http_check(const errand_http_config *config,
-                                 errand__origin *out_origin);
+                                 errand__origin *out_origin, const char *function);
 
 /* ---- its answer (response.c) -------------------------------------------------------------------- */
 /* take_transfer: becomes the source's, if it streams. */

@@ -97,7 +97,7 @@ errand__http_give(errand_job *job, errand__transfer **take_transfer, const char 
     response->body.size = body;
     if (transfer->streams) {
         const errand_status status = errand__source_create(
-            &pieces_type, transfer, NULL, false, NULL, &response->pieces);
+            "errand_spec_http", &pieces_type, transfer, NULL, false, NULL, &response->pieces);
 
         if (status != ERRAND_OK) {
             errand__operation_block_free(response);

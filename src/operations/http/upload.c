@@ -129,7 +129,7 @@ errand_spec_http_upload(errand_spec *out_spec, const errand_http_config *config)
 
     ERRAND_REQUIRE_ARG(out_spec != NULL && config != NULL, ERRAND_EINVAL,
                        "out_spec or config is NULL");
-    errand_status status = errand__http_check(config, &origin);
+    errand_status status = errand__http_check(config, &origin, __func__);
     if (status != ERRAND_OK)
         return status;
     ERRAND_REQUIRE_ARG(

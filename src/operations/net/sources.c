@@ -25,12 +25,12 @@ static const errand__source_type receive_type = {
 };
 
 static errand_status
-create(const errand__source_type *type, errand__socket *socket,
+create(const char *function, const errand__source_type *type, errand__socket *socket,
        const errand_source_config *config, errand_source **out_source)
 {
     errand_status status =
-        errand__source_create(type, errand__socket_hold(socket), &socket->source,
-                              socket->detached, config, out_source);
+        errand__source_create(function, type, errand__socket_hold(socket),
+                              &socket->source, socket->detached, config, out_source);
 
     if (status != ERRAND_OK)
         errand__socket_abandon(socket);
@@ -43,7 +43,7 @@ errand_source_accept(errand_listener *listener, const errand_source_config *conf
 {
     ERRAND_REQUIRE_ARG(listener != NULL && out_source != NULL, ERRAND_EINVAL,
                        "listener or out_source is NULL");
-    return create(&accept_type, &listener->socket, config, out_source);
+    return create(__func__, &accept_type, &listener->socket, config, out_source);
 }
 
 errand_status
@@ -52,7 +52,7 @@ errand_source_receive(errand_stream *stream, const errand_source_config *config,
 {
     ERRAND_REQUIRE_ARG(stream != NULL && out_source != NULL, ERRAND_EINVAL,
                        "stream or out_source is NULL");
-    return create(&receive_type, &stream->socket, config, out_source);
+    return create(__func__, &receive_type, &stream->socket, config, out_source);
 }
 
 static int32_t
