@@ -161,9 +161,13 @@ typedef struct errand_sandbox_outcome {
     int32_t
         denied_call; /* number, with POLICY; else -1; the name is completion->system_call */
     uint64_t address; /* with CRASHED, where it is known */
-    bool memory_hint; /* CRASHED near its memory limit */
-    bool retry_hint;  /* the same may work when tried again; the library never does */
-    uint64_t user_ns, system_ns, peak_bytes; /* of a worker that ended; else 0 */
+    bool
+        memory_hint; /* MEMORY; or it crashed or exited with its memory nearly used up, or
+                         after it was refused some: then it is the worker's own word */
+    bool retry_hint; /* the same may work when tried again; the library never does */
+    uint64_t user_ns, system_ns,
+        peak_bytes; /* of a worker that ended; else 0.  The peak is
+                                                0 also where it was below the host's own */
 } errand_sandbox_outcome;
 /* errand_sandbox_outcome_read: of the completion in hand; it is kept until the runtime submits
  * another operation in the same place, so a task should read it right after its wait.

@@ -84,9 +84,25 @@ denied(const errand__sandbox_slot *slot, errand_sandbox_outcome *outcome, verdic
 }
 
 static void
-by_exit(const errand__sandbox_slot *slot, int status, errand_sandbox_outcome *outcome,
-        verdict *out)
+add_memory_hint(const errand__sandbox_slot *slot, errand_sandbox_outcome *outcome,
+                verdict *out)
 {
+    size_t used = strlen(out->text);
+
+    if (atomic_load_explicit(&slot->response->short_of_memory, memory_order_relaxed) == 0)
+        return;
+    outcome->memory_hint = true;
+    errand__text_format(out->text + used, sizeof out->text - used,
+                        "; it seems to have run out of memory (memory_bytes is %llu)",
+                        (unsigned long long)slot->pool->policy.values.memory_bytes);
+}
+
+static void
+by_exit(const errand__sandbox_slot *slot, const errand__worker_end *end,
+        errand_sandbox_outcome *outcome, verdict *out)
+{
+    int status = end->status;
+
     if (status == ERRAND__EXIT_DENIED &&
         slot->pool->policy.values.on_deny == ERRAND_DENY_REPORT &&
         atomic_load_explicit(&slot->response->denied_call, memory_order_relaxed) != 0) {
@@ -97,6 +113,8 @@ by_exit(const errand__sandbox_slot *slot, int status, errand_sandbox_outcome *ou
     out->number = status;
     errand__text_format(out->text, sizeof out->text, "its process exited with status %d",
                         status);
+    if (status != 0)
+        add_memory_hint(slot, outcome, out);
 }
 
 static void
@@ -141,14 +159,17 @@ by_signal(const errand__sandbox_slot *slot, const errand__worker_end *end,
     }
     outcome->address =
         atomic_load_explicit(&slot->response->fault_address, memory_order_relaxed);
-    outcome->memory_hint =
-        end->status == SIGSEGV &&
-        end->peak_bytes >= slot->pool->policy.values.memory_bytes / 8 * 7;
     out->code = ERRAND_CODE_CRASHED;
-    errand__text_format(
-        out->text, sizeof out->text, "a fault ended its process: %s%s%s",
-        strsignal(end->status), outcome->memory_hint ? ", near its memory limit" : "",
-        outcome->address != 0 ? " (see its outcome for the address)" : "");
+    errand__text_format(out->text, sizeof out->text, "a fault ended its process: %s",
+                        strsignal(end->status));
+    if (outcome->address != 0) {
+        size_t used = strlen(out->text);
+
+        errand__text_format(out->text + used, sizeof out->text - used, " at 0x%llx",
+                            (unsigned long long)outcome->address);
+    }
+    if (end->status != SIGFPE)
+        add_memory_hint(slot, outcome, out);
 }
 
 static void
@@ -159,13 +180,15 @@ by_end(const errand__sandbox_slot *slot, const errand__worker_end *end,
     outcome->wait_status = end->wait_status;
     outcome->user_ns = end->user_ns;
     outcome->system_ns = end->system_ns;
-    outcome->peak_bytes = end->peak_bytes;
+    if (end->peak_bytes >
+        atomic_load_explicit(&slot->response->peak_before, memory_order_relaxed))
+        outcome->peak_bytes = end->peak_bytes;
     if (!end->known) {
         judge(out, ERRAND_CODE_WORKER_LOST,
               "its process has ended, and somebody else took its status");
         out->retry = true;
     } else if (end->code == CLD_EXITED) {
-        by_exit(slot, end->status, outcome, out);
+        by_exit(slot, end, outcome, out);
     } else {
         by_signal(slot, end, outcome, out);
     }

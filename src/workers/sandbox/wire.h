@@ -136,6 +136,14 @@ typedef struct errand__wire_response {
      * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
      * Pairs: none.  Why: as denied_call. */
     _Atomic uint64_t fault_address;
+    /* short_of_memory: 1 = memory was refused, or nearly used up, when it was about to end.
+     * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
+     * Pairs: none.  Why: as denied_call. */
+    _Atomic uint32_t short_of_memory;
+    /* peak_before: bytes that the kernel counted as its peak when it began.
+     * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
+     * Pairs: none.  Why: as denied_call. */
+    _Atomic uint64_t peak_before;
 } errand__wire_response;
 enum {                        /* status, in answer */
        ERRAND__WIRE_DONE = 1, /* length bytes are the (rest of the) response */

@@ -144,6 +144,29 @@ memory_unchecked(const trial *now)
     }
     return 0;
 }
+/* What is left of the number: 0 write to address 0, 1 abort, 2 exit.  From 10 on what it had was
+ * touched, and errno does not tell. */
+static int64_t
+out_of_memory(const trial *now)
+{
+    volatile size_t size = SIZE_MAX / 4;
+    char *bytes = malloc(size);
+    if (now->request->number >= 10) {
+        while ((bytes = malloc(1u << 20)) != NULL)
+            memset(bytes, 1, 1u << 20);
+        errno = 0;
+    }
+    switch (now->request->number % 10) {
+    case 0:
+        bytes[0] = 1;
+        break;
+    case 1:
+        abort();
+    default:
+        exit(3);
+    }
+    return 0;
+}
 __attribute__((noinline)) static int64_t
 deeper(volatile char *above)
 {
@@ -415,6 +438,7 @@ static const struct {
               {"until cancelled", until_cancelled},
               {"memory checked", memory_checked},
               {"memory unchecked", memory_unchecked},
+              {"out of memory", out_of_memory},
               {"stack bomb", stack_bomb},
               {"write null", write_null},
               {"divide", divides},

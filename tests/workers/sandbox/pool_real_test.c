@@ -178,6 +178,35 @@ each_end_of_a_process_has_its_code(void **state) /* S10, C-L11, C-F6, C-F9 */
     assert_int_equal(probe(self, "ordinary", 0)->outcome, ERRAND_COMPLETED);
 }
 
+/* By a null pointer that is used, by abort (as a C++ bad_alloc does), by exit. */
+static void
+who_ends_for_want_of_memory_is_told_so(void **state)
+{
+    rig *self = *state;
+    static const int64_t ends[] = {0, 1, 2, 10, 11, 12};
+    const rig_news *news;
+
+    self->policy.memory_bytes = UINT64_C(128) << 20;
+    self->config.crash_limit = 64;
+    rig_begin(self);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        news = probe(self, "out of memory", ends[i]);
+        assert_int_equal(news->outcome, ERRAND_CRASHED);
+        assert_int_equal(news->code,
+                         ends[i] % 10 == 2 ? ERRAND_CODE_EXITED : ERRAND_CODE_CRASHED);
+        if (!news->more.memory_hint)
+            fail_msg("end %d: no hint: %s", (int)ends[i], news->message);
+        assert_non_null(strstr(news->message, "memory_bytes is 134217728"));
+    }
+    static const char *const others[] = {"abort", "write null", "divide", "_exit"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        news = probe(self, others[i], i < 3 ? 0 : 7);
+        assert_int_equal(news->outcome, ERRAND_CRASHED);
+        assert_false(news->more.memory_hint);
+        assert_null(strstr(news->message, "memory"));
+    }
+}
+
 static void
 a_worker_that_somebody_kills_was_killed(void **state)
 {
@@ -527,6 +556,7 @@ main(void)
         WITH_REAL(what_a_plugin_says_of_its_failure_is_told),
         WITH_REAL(each_end_of_a_process_has_its_code),
         WITH_REAL(a_worker_that_somebody_kills_was_killed),
+        WITH_REAL(who_ends_for_want_of_memory_is_told_so),
         WITH_REAL(a_denied_call_is_named_where_the_policy_asks_for_it),
         WITH_REAL(a_cancelled_plugin_may_end_by_itself),
         WITH_REAL(a_worker_has_no_signal_blocked_or_ignored),

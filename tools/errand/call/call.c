@@ -80,7 +80,7 @@ print_failure(const errand_completion *completion)
     if (outcome.address != 0)
         fprintf(stderr, "  address: 0x%llx\n", (unsigned long long)outcome.address);
     if (outcome.memory_hint)
-        fputs("  it was near its memory limit: --memory\n", stderr);
+        fputs("  --memory permits more\n", stderr);
 }
 
 static void

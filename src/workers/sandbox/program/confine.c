@@ -236,10 +236,12 @@ limits(errand__worker *self)
         done = limit_set(RLIMIT_NPROC, 0, 0);
     else if (done && setup->processes != 0 && (self->layers & ERRAND_LAYER_USER_NS) != 0)
         done = limit_set(RLIMIT_NPROC, setup->processes + 1, setup->processes + 1);
-    if (done)
+    if (done) {
         self->layers |= ERRAND_LAYER_RLIMITS;
-    else
+        errand__report_limit(setup->memory_bytes);
+    } else {
         missing(self, ERRAND_LAYER_RLIMITS, errno, "limits");
+    }
     if (threads) {
         pthread_attr_t attributes;
         if (pthread_attr_init(&attributes) == 0) {

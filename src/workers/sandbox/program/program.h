@@ -72,5 +72,7 @@ _Noreturn void errand__worker_serve(errand__worker *self);
 /* ---- report.c */
 /* All signals do what they do by default and none is blocked; then handlers that note faults and denied calls in response, and then let them end the process. */
 void errand__report_init(errand__wire_response *response, bool denied_too);
+/* What it may have is limited to that from now on. */
+void errand__report_limit(uint64_t memory_bytes);
 
 #endif
