@@ -198,6 +198,44 @@ def a_log_can_be_printed_as_text_and_as_json(case):
     assert [step["step"] for step in steps] == list(range(1, len(steps) + 1))
 
 
+OUTPUT = """
+local errand = require "errand"
+errand.command { "cat", "in" }
+"""
+
+
+def the_bytes_that_differ_are_shown_wherever_they_are(case):
+    """And errand log --bytes has all of them."""
+    for name, letter in (("a.log", b"b"), ("b.log", b"c")):
+        case.write("in", b"a" * 4000 + letter + b"a" * 50)
+        done = case.lua(OUTPUT, "--seed", "1", "--record", case.path(name), "--record-payloads")
+        assert done.code == 0, done
+    said = case.run("diff", case.path("a.log"), case.path("b.log")).out
+    rows = [line for line in said.splitlines() if "aaab" in line or "aaac" in line]
+    assert len(rows) == 2 and "at 40" in rows[0] and "ab" in rows[0] and "ac" in rows[1], said
+    found = _json(case, "a.log", "b.log", 1)
+    assert "6162" in found["a"]["bytes"] and "6163" in found["b"]["bytes"], found
+    assert found["a"]["bytes_from"] >= 4000 - 8, found
+    dump = case.run("log", case.path("a.log"), "--bytes").out
+    assert dump.count("6161616161616161 6161616161616161  aaaaaaaaaaaaaaaa") > 240, dump
+    steps = [json.loads(line)
+             for line in case.run("log", case.path("a.log"), "--bytes", "--json").out.splitlines()]
+    assert any("61" * 4000 + "62" in step.get("bytes", "") for step in steps), steps
+    case.lua(OUTPUT, "--seed", "1", "--record", case.path("c.log"))
+    case.write("in", "other")
+    case.lua(OUTPUT, "--seed", "1", "--record", case.path("d.log"))
+    assert "--record-payloads shows" in _json(case, "c.log", "d.log", 1)["mend"]
+
+
+def two_runs_of_arrival_order_are_not_meant_to_be_equal(case):
+    for name in ("a.log", "b.log"):
+        case.lua('require("errand").random(1000000000)', "--record", case.path(name), "-q")
+    found = _json(case, "a.log", "b.log", 1)
+    assert found["hint"] == "arrival" and "--order paced" in found["mend"], found
+    said = case.run("diff", case.path("a.log"), case.path("b.log")).out
+    assert not any(line.startswith("* time ") for line in said.splitlines()), said
+
+
 def a_log_that_cannot_be_written_is_code_7_and_the_run_goes_on(case):
     if not os.path.exists("/dev/full"):
         raise program_case.Skip("no /dev/full")

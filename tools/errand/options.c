@@ -22,6 +22,7 @@ enum {
     OPTION_RECORD_PAYLOADS,
     OPTION_REPLAY,
     OPTION_JSON,
+    OPTION_BYTES,
     OPTION_STATS,
     OPTION_TRAPS,
     OPTION_QUIET,
@@ -45,6 +46,7 @@ static const struct option table[] = {
     {"record-payloads", no_argument, NULL, OPTION_RECORD_PAYLOADS},
     {"replay", required_argument, NULL, OPTION_REPLAY},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"bytes", no_argument, NULL, OPTION_BYTES},
     {"stats", no_argument, NULL, OPTION_STATS},
     {"traps", required_argument, NULL, OPTION_TRAPS},
     {"quiet", no_argument, NULL, OPTION_QUIET},
@@ -179,6 +181,9 @@ take_option(option_state *state, int option)
         break;
     case OPTION_JSON:
         options->json = true;
+        break;
+    case OPTION_BYTES:
+        options->bytes = true;
         break;
     case OPTION_STATS:
         options->stats = true;

@@ -61,6 +61,7 @@ typedef struct errand__options {
     const char *replay_path;
     const char *logs[2]; /* log: the first; diff: both */
     bool json;           /* log, diff */
+    bool bytes;          /* log: all bytes that were recorded */
     bool stats, quiet;
     errand__script *held_script;        /* read before, or NULL: run reads it */
     const errand_choices *held_choices; /* who decides, or NULL: policy and tapes say */

@@ -72,6 +72,18 @@ look_of_output(void)
     return (colours){"\033[1m", "\033[1;31m", "\033[2m", "\033[0m"};
 }
 
+/* Is it of what is not compared in arrival order, since it is another in each run? */
+static bool
+is_of_real_time(const char *name)
+{
+    static const char *const names[] = {"time", "to", "deadline", "ready set", "chosen"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Control characters are escaped; cut with a mark at a column's width. */
 static void
 print_cell(const char *text, int width)
@@ -92,9 +104,9 @@ print_cell(const char *text, int width)
 
 static void
 print_row(const colours *look, const char *name, const char *a, const char *b,
-          bool counts)
+          bool counts, bool compared)
 {
-    bool differ = strcmp(a, b) != 0;
+    bool differ = compared && strcmp(a, b) != 0;
     const char *mark = differ && counts ? look->mark : differ ? look->bold : "";
     printf("%s%c %-13s", mark, differ ? '*' : ' ', name);
     if ((int)strlen(a) < COLUMN) {
@@ -125,8 +137,8 @@ print_fields(const errand__diff *diff, const colours *look)
     size_t counts[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         if (diff->steps[i][0].there)
-            counts[i] =
-                errand__log_fields(&diff->names[i], &diff->steps[i][0].at, fields[i]);
+            counts[i] = errand__log_fields(&diff->names[i], &diff->steps[i][0].at,
+                                           diff->around, fields[i]);
     }
     printf("%s  %-13sA                                     B%s\n", look->faint, "",
            look->off);
@@ -139,7 +151,8 @@ print_fields(const errand__diff *diff, const colours *look)
             if (other == NULL)
                 other = diff->steps[1 - i][0].there ? "-" : "(the log ends before)";
             print_row(look, field->name, i == 0 ? field->text : other,
-                      i == 0 ? other : field->text, field->counts);
+                      i == 0 ? other : field->text, field->counts,
+                      !diff->no_times || !is_of_real_time(field->name));
         }
     }
 }
@@ -239,18 +252,19 @@ print_json(const errand__diff *diff, const char *answer, const header_line *line
         for (int i = 0; i < 2; i++) {
             fputs(i == 0 ? ", \"a\": " : ", \"b\": ", stdout);
             if (diff->steps[i][0].there)
-                errand__log_json_step(stdout, &diff->names[i], &diff->steps[i][0].at);
+                errand__log_json_step(stdout, &diff->names[i], &diff->steps[i][0].at,
+                                      diff->around);
             else
                 fputs("null", stdout);
         }
         fputs(", \"common\": [", stdout);
         for (size_t i = 0; i < diff->common_count; i++) {
             fputs(i == 0 ? "" : ", ", stdout);
-            errand__log_json_step(stdout, &diff->names[0], &diff->common[i].at);
+            errand__log_json_step(stdout, &diff->names[0], &diff->common[i].at, 0);
         }
         fputs("], \"note\": ", stdout);
         if (diff->note.there)
-            errand__log_json_step(stdout, &diff->names[0], &diff->note.at);
+            errand__log_json_step(stdout, &diff->names[0], &diff->note.at, 0);
         else
             fputs("null", stdout);
     }
@@ -264,7 +278,7 @@ print_headers(const header_line *lines, size_t count)
 {
     colours look = look_of_output();
     for (size_t i = 0; i < count; i++)
-        print_row(&look, lines[i].name, lines[i].texts[0], lines[i].texts[1], true);
+        print_row(&look, lines[i].name, lines[i].texts[0], lines[i].texts[1], true, true);
     if (count > 0)
         putchar('\n');
 }

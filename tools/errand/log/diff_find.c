@@ -171,6 +171,25 @@ leave_shutdown_out(errand__diff *diff)
     diff->step = first - 1;
 }
 
+/* The first byte of the two that differs. */
+static void
+find_byte(errand__diff *diff)
+{
+    size_t sizes[2], at = 0;
+    const unsigned char *bytes[2];
+    for (int i = 0; i < 2; i++) {
+        if (!diff->steps[i][0].there)
+            return;
+        bytes[i] = errand__log_bytes(&diff->steps[i][0].at, &sizes[i]);
+    }
+    if (bytes[0] == NULL || bytes[1] == NULL)
+        return;
+    while (at < sizes[0] && at < sizes[1] && bytes[0][at] == bytes[1][at])
+        at++;
+    if (at < sizes[0] || at < sizes[1])
+        diff->around = at;
+}
+
 bool
 errand__diff_find(errand__diff *diff)
 {
@@ -197,6 +216,7 @@ errand__diff_find(errand__diff *diff)
         return false;
     }
     diff->differs = true;
+    find_byte(diff);
     leave_shutdown_out(diff);
     return true;
 }

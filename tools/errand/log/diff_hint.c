@@ -146,6 +146,18 @@ say_run(errand__diff *diff, const errand_step *a, const errand_step *b)
             "look at what it waited for");
 }
 
+/* Are there results whose bytes were not asked for? */
+static bool
+lacks_bytes(const errand__diff *diff)
+{
+    for (int i = 0; i < 2; i++) {
+        const errand_log_completion *completion = diff->steps[i][0].at.completion;
+        if (completion != NULL && completion->payload == ERRAND_LOG_PAYLOAD_DIGEST)
+            return true;
+    }
+    return false;
+}
+
 static void
 say_completion(errand__diff *diff, const errand_step *a, const errand_step *b)
 {
@@ -153,8 +165,11 @@ say_completion(errand__diff *diff, const errand_step *a, const errand_step *b)
         say(diff, "result",
             "the same operation ended with another result: its job is not a function of "
             "what it was given",
-            "look at what the job reads: files, other jobs' state, time, memory that was "
-            "never written");
+            lacks_bytes(diff)
+                ? "look at what the job reads: files, other jobs' state, time, memory "
+                  "that was never written; --record-payloads shows the bytes that differ"
+                : "look at what the job reads: files, other jobs' state, time, memory "
+                  "that was never written");
     else
         say(diff, "order", "another operation came first",
             diff->no_times ? "in arrival order that is what happens; compare seeded runs"
@@ -283,8 +298,13 @@ errand__diff_hint(errand__diff *diff)
         say(diff, "build",
             "the logs were made by another build, or with another configuration",
             "compare runs of one program that were started in the same way");
+    else if (diff->no_times && a->order == b->order && a->seed != b->seed)
+        say(diff, "arrival",
+            "in arrival order completions come as they happen to end, and without --seed "
+            "each run draws another: two runs are not meant to be equal",
+            "compare runs of --order paced with one --seed");
     else if (a->seed != b->seed || a->order != b->order || a->policy != b->policy ||
-             a->policy != b->policy || strcmp(a->policy_text, b->policy_text) != 0)
+             strcmp(a->policy_text, b->policy_text) != 0)
         say(diff, "seed", "the runs have another seed, order or policy",
             "compare runs of one seed");
     else if (!diff->steps[0][0].there || !diff->steps[1][0].there)

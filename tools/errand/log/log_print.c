@@ -47,10 +47,13 @@ errand__log_run(const errand__options *options)
     while (good && errand__output_error() == 0 && errand_log_next(log, &step)) {
         good = errand__names_learn(&names, &step.step);
         if (options->json)
-            errand__log_json_step(stdout, &names, &step);
+            errand__log_json_step(stdout, &names, &step,
+                                  options->bytes ? ERRAND__LOG_ALL_BYTES : 0);
         else
             errand__log_line(stdout, &names, &step);
         putchar('\n');
+        if (options->bytes && !options->json)
+            errand__log_dump(stdout, &step);
     }
     if (good && errand_log_end_read(log, &end) == ERRAND_OK && !options->json)
         print_end(&end);

@@ -218,21 +218,17 @@ add_time(field_list *list, const char *name, uint64_t ns)
 }
 
 static void
-add_bytes(field_list *list, const char *name, const void *bytes, size_t size)
+add_bytes(field_list *list, const void *bytes, size_t size, size_t around)
 {
-    const unsigned char *in = bytes;
-    char text[3 * 24 + 8] = "";
-    size_t used = 0;
+    char text[ERRAND__LOG_WINDOW];
     if (bytes == NULL)
         return;
-    for (size_t i = 0; i < size && i < 24; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%02x",
-                                 i % 8 == 0 && i > 0 ? " " : "", in[i]);
-    add(list, name, false, "%s%s", text, size > 24 ? " ..." : "");
+    errand__log_window(bytes, size, around, text);
+    add(list, "bytes", false, "%s", text);
 }
 
 static void
-add_payload(field_list *list, const errand_log_completion *completion)
+add_payload(field_list *list, const errand_log_completion *completion, size_t around)
 {
     static const char *const forms[] = {"none", "only its digest", "recorded", "left out",
                                         "of a type without digest"};
@@ -242,11 +238,11 @@ add_payload(field_list *list, const errand_log_completion *completion)
         WORD((uint32_t)completion->payload, forms));
     add(list, "size", true, "%" PRIu64, completion->payload_size);
     add(list, "digest", true, "%016" PRIx64, completion->payload_digest);
-    add_bytes(list, "bytes", completion->bytes, completion->size);
+    add_bytes(list, completion->bytes, completion->size, around);
 }
 
 static void
-add_completion(field_list *list, const errand_log_step *step)
+add_completion(field_list *list, const errand_log_step *step, size_t around)
 {
     const errand_log_completion *completion = step->completion;
     add(list, "outcome", true, "%s", outcome_word(step->step.detail));
@@ -264,11 +260,12 @@ add_completion(field_list *list, const errand_log_step *step)
         add(list, "message", false, "%s", completion->message);
     if (completion->sys_errno != 0)
         add(list, "errno", false, "%s", strerror(completion->sys_errno));
-    add_payload(list, completion);
+    add_payload(list, completion, around);
 }
 
 static void
-add_kind(field_list *list, const errand__names *names, const errand_log_step *log_step)
+add_kind(field_list *list, const errand__names *names, const errand_log_step *log_step,
+         size_t around)
 {
     const errand_step *step = &log_step->step;
     char path[160];
@@ -279,7 +276,7 @@ add_kind(field_list *list, const errand__names *names, const errand_log_step *lo
         add(list, "kind", true, "%" PRIu32, step->detail);
         break;
     case ERRAND_STEP_COMPLETION:
-        add_completion(list, log_step);
+        add_completion(list, log_step, around);
         break;
     case ERRAND_STEP_TASK:
         add(list, "why", true, "%s", why_word(step->detail));
@@ -302,7 +299,7 @@ add_kind(field_list *list, const errand__names *names, const errand_log_step *lo
     case ERRAND_STEP_NOTE:
         add(list, "size", true, "%" PRIu64, step->context);
         add(list, "digest", true, "%016" PRIx64, step->value);
-        add_bytes(list, "bytes", log_step->bytes, log_step->size);
+        add_bytes(list, log_step->bytes, log_step->size, around);
         break;
     case ERRAND_STEP_TIMER:
         add_time(list, "deadline", step->value);
@@ -318,7 +315,7 @@ add_kind(field_list *list, const errand__names *names, const errand_log_step *lo
 
 size_t
 errand__log_fields(const errand__names *names, const errand_log_step *log_step,
-                   errand__field *out_fields)
+                   size_t around, errand__field *out_fields)
 {
     const errand_step *step = &log_step->step;
     field_list list = {.fields = out_fields};
@@ -336,7 +333,7 @@ errand__log_fields(const errand__names *names, const errand_log_step *log_step,
     }
     if (step->label != NULL && !has_who(step->kind))
         add(&list, "label", true, "%s", step->label);
-    add_kind(&list, names, log_step);
+    add_kind(&list, names, log_step, around);
     if (step->chosen != 0)
         add(&list, "chosen", true, "%016" PRIx64, step->chosen);
     return list.count;
@@ -345,10 +342,11 @@ errand__log_fields(const errand__names *names, const errand_log_step *log_step,
 /* ---- JSON -------------------------------------------------------------------------------------------- */
 
 void
-errand__log_json_step(FILE *file, const errand__names *names, const errand_log_step *step)
+errand__log_json_step(FILE *file, const errand__names *names, const errand_log_step *step,
+                      size_t around)
 {
     errand__field fields[ERRAND__FIELDS];
-    size_t count = errand__log_fields(names, step, fields);
+    size_t count = errand__log_fields(names, step, 0, fields);
     fprintf(file, "{\"step\": %" PRIu64 ", \"time_ns\": %" PRIu64, step->step.step,
             step->step.time_ns);
     for (size_t i = 0; i < count; i++) {
@@ -357,7 +355,10 @@ errand__log_json_step(FILE *file, const errand__names *names, const errand_log_s
         fputs(", ", file);
         errand__json_text(file, fields[i].name);
         fputs(": ", file);
-        errand__json_text(file, fields[i].text);
+        if (strcmp(fields[i].name, "bytes") == 0)
+            errand__log_json_bytes(file, step, around);
+        else
+            errand__json_text(file, fields[i].text);
     }
     fputc('}', file);
 }

@@ -44,13 +44,27 @@ typedef struct errand__field {
     char text[160];
     bool counts; /* it is in the digest: two equal runs have the same */
 } errand__field;
+/* around: of bytes those around this one are shown. */
 size_t errand__log_fields(const errand__names *names, const errand_log_step *step,
-                          errand__field *out_fields);
+                          size_t around, errand__field *out_fields);
 /* {"step": 1, "kind": "task", ...} */
+#define ERRAND__LOG_ALL_BYTES SIZE_MAX /* around: each of them, without their text */
 void errand__log_json_step(FILE *file, const errand__names *names,
-                           const errand_log_step *step);
+                           const errand_log_step *step, size_t around);
 /* Opens a log; false, with a message, if it is none. */
 bool errand__log_open_named(const char *path, errand_log **out_log);
+
+/* ---- log_bytes.c: what was recorded of a result or a note ---------------------------------------- */
+/* NULL = nothing. */
+const unsigned char *errand__log_bytes(const errand_log_step *step, size_t *out_size);
+/* Sixteen of them, with the one that has this number: "at 32: 6162... ab... ...". */
+enum { ERRAND__LOG_WINDOW = 120 };
+void errand__log_window(const void *bytes, size_t size, size_t around,
+                        char out[ERRAND__LOG_WINDOW]);
+/* Prints them all, 16 a line. */
+void errand__log_dump(FILE *file, const errand_log_step *step);
+/* The value of "bytes", all or those of the window, which then has "bytes_from" behind it. */
+void errand__log_json_bytes(FILE *file, const errand_log_step *step, size_t around);
 
 /* ---- diff_find.c, diff_hint.c, diff.c --------------------------------------------------------------- */
 typedef struct errand__diff_step { /* a copy that outlives its log's next */
@@ -67,6 +81,7 @@ typedef struct errand__diff {
     bool no_times;       /* arrival order: times are real, and differ */
     bool differs;        /* steps[0][0] and steps[1][0] do; one may be not there */
     uint64_t step;       /* where, or how many were compared */
+    size_t around;       /* the first byte of the two steps' that differs, or 0 */
     uint64_t closing[2]; /* the first step of the shutdown; 0 = not seen */
     bool in_shutdown;    /* they differ there alone */
     errand__diff_step steps[2][1 + ERRAND__DIFF_AHEAD]; /* the two, and what follows */
