@@ -88,6 +88,13 @@ errand__lua_recording_init(errand__lua_recording *self, lua_State *L,
         };
         errand_status status =
             errand_replay_open(&config, &self->replay, text, sizeof text);
+        if (status == ERRAND_OK &&
+            errand_replay_header_of(self->replay)->payloads != ERRAND_RECORD_PAYLOADS) {
+            status = errand_replay_close(&self->replay);
+            say(self, "replay", self->replayed, ERRAND_EREPRODUCE,
+                "it was recorded without record_payloads, so it has no results to give");
+            return false;
+        }
         if (status != ERRAND_OK) {
             say(self, "replay", self->replayed, status, text);
             return false;

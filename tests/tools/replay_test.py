@@ -153,11 +153,19 @@ def policy_and_tape_come_along(case):
     assert done.code == 0, done
 
 
-def without_payloads_the_first_result_is_missed(case):
+def a_log_without_payloads_is_refused_at_the_start(case):
     done = case.lua(EVENT, "--order", "inline", "--seed", "5", "--record", "log")
     assert done.code == 0, done
     done = case.lua(EVENT, "--replay", "log")
-    assert done.code == 9 and "the log has no bytes of its result" in done.err, done
+    assert done.code == 2 and "recorded without --record-payloads" in done.err, done
+    assert done.out == "" and done.err.count("\n") == 1, done
+
+
+def a_script_that_has_changed_is_told_so(case):
+    """I18."""
+    _record(case, "inline", EVENT)
+    done = case.lua(EVENT + " ", "--replay", "log")
+    assert done.code == 2 and "its text has changed" in done.err, done
 
 
 def a_run_that_was_interrupted_is_interrupted_again(case):

@@ -36,6 +36,7 @@ check_identity(const errand_replay_config *config, const errand_log_header *head
                char *out_text, size_t size)
 {
     const char *what = NULL;
+    bool changed = false; /* what has the same name */
     char theirs[112], ours[112], text[320];
 
     if (strcmp(header->version, errand_version()) != 0) {
@@ -44,6 +45,8 @@ check_identity(const errand_replay_config *config, const errand_log_header *head
         errand__text_format(ours, sizeof ours, "%s", errand_version());
     } else if (header->build != config->build) {
         what = "build";
+        changed = config->build_text != NULL &&
+                  strcmp(header->build_text, config->build_text) == 0;
         print_identity(theirs, sizeof theirs, header->build_text, header->build);
         print_identity(ours, sizeof ours, config->build_text, config->build);
     } else if (header->config != config->config) {
@@ -54,8 +57,8 @@ check_identity(const errand_replay_config *config, const errand_log_header *head
     if (what == NULL)
         return ERRAND_OK;
     errand__text_format(text, sizeof text,
-                        "its %s is another one: it was recorded with %s, this is %s",
-                        what, theirs, ours);
+                        "its %s is another one: it was recorded with %s, this is %s%s",
+                        what, theirs, ours, changed ? ": its text has changed" : "");
     say(out_text, size, text);
     return ERRAND_EREPRODUCE;
 }

@@ -41,6 +41,13 @@ errand__replaying_init(errand__options *options, const errand__script *script,
                                  taped ? "give it again with" : "leave out");
             return false;
         }
+        if (header->payloads != ERRAND_RECORD_PAYLOADS) {
+            errand__help_problem("--replay %s: it was recorded without "
+                                 "--record-payloads, so it has no results to give: "
+                                 "record it again with it",
+                                 options->replay_path);
+            return false;
+        }
         if (header->order != ERRAND_ORDER_ARRIVAL)
             options->policy = header->policy_text;
         options->order = header->order;
