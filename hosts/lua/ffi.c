@@ -7,6 +7,9 @@
  * replay no job runs, so there the lease is one of an executor without workers.
  * A function's call is a verb like all others: it awaits. */
 #include "ffi.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct library {
@@ -82,9 +85,12 @@ open_sandbox(lua_State *L, library *home, const errand__lua_run *run,
                                        sizeof text);
         lua_pop(L, 3);
     }
-    if (status != ERRAND_OK && text[0] != '\0')
+    if (status != ERRAND_OK && text[0] != '\0') {
+        char said[512];
+        errand__lua_ffi_reword(text, said, sizeof said);
         errand__lua_error_raise(L, status == ERRAND_EINVAL ? "inval" : "unsupported",
-                                operation, "%s", text);
+                                operation, "%s", said);
+    }
     errand__lua_work_filled(L, status, operation);
 }
 
@@ -322,11 +328,21 @@ ffi_open(lua_State *L)
     lua_setfield(L, -2, "name");
     lua_setiuservalue(L, 3, 2);
     errand__lua_ffi_options(L, 2, 3, &home->isolation);
-    if (home->isolation.process && name != NULL && name[0] != '/' && strchr(name, '/'))
-        errand__lua_error_raise(L, "inval", "ffi.open",
-                                "'%s' counts from the current folder, and a sandbox "
-                                "opens only names without a folder and whole paths",
-                                name);
+    if (home->isolation.process && name != NULL && name[0] != '/' && strchr(name, '/')) {
+        /* A worker has another folder: the path counts from this one, now. */
+        char whole[PATH_MAX];
+        if (realpath(name, whole) == NULL)
+            errand__lua_error_raise(
+                L, "inval", "ffi.open",
+                "'%s' counts from the current folder, where it cannot "
+                "be found: %s",
+                name, strerror(errno));
+        home->name = name = lua_pushstring(L, whole);
+        lua_getiuservalue(L, 3, 2);
+        lua_insert(L, -2);
+        lua_setfield(L, -2, "name");
+        lua_pop(L, 1);
+    }
     errand__lua_work_filled(L, errand_ffi_library_create(name, &home->library),
                             "ffi.open");
     return 1;

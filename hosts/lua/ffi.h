@@ -25,6 +25,9 @@ typedef struct errand__lua_isolation {
 void errand__lua_ffi_options(lua_State *L, int index, int keeper,
                              errand__lua_isolation *out_isolation);
 
+/* What the library says of a policy, in the words of those options. */
+void errand__lua_ffi_reword(const char *text, char *out, size_t size);
+
 /* ---- ffi_values.c ------------------------------------------------------------------------ */
 /* Argument at index for a parameter; what it needs is pushed, and has to stay until the spec is
  * made.  number counts arguments for messages, 0 = what a callback answers; raises. */

@@ -5,6 +5,7 @@
  * code with less confinement than meant.  Fields of the sandbox without isolation = "process"
  * are refused for the same reason. */
 #include "ffi.h"
+#include <stdio.h>
 #include <string.h>
 
 typedef errand_status words_parse(const char *text, uint32_t *out_bits, char *out_text,
@@ -142,6 +143,52 @@ read_sandbox(lua_State *L, const char *field, int kept, errand__lua_isolation *o
     else
         return false;
     return true;
+}
+
+/* Texts of the library name fields and values of C; a script has other words for them. */
+static void
+reword(const char *const (*words)[2], const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+    while (*text != '\0' && used + 1 < size) {
+        const char *const(*word)[2] = words;
+        while ((*word)[0] != NULL && strncmp(text, (*word)[0], strlen((*word)[0])) != 0)
+            word++;
+        if ((*word)[0] == NULL) {
+            out[used++] = *text++;
+            continue;
+        }
+        int length = snprintf(out + used, size - used, "%s", (*word)[1]);
+        used += (size_t)length < size - used ? (size_t)length : size - used - 1;
+        text += strlen((*word)[0]);
+    }
+    out[used] = '\0';
+}
+
+void
+errand__lua_ffi_reword(const char *text, char *out, size_t size)
+{
+    static const char *const words[][2] = {
+        {"memory_bytes", "memory"},
+        {"stack_bytes", "stack"},
+        {"shared_in_bytes", "shared_in_bytes"},
+        {"in_bytes", "input_max"},
+        {"out_bytes", "output_max"},
+        {"file_bytes", "file_max"},
+        {"cpu_seconds", "cpu"},
+        {"want_layers", "want"},
+        {"require_layers", "require"},
+        {"on_deny", "report_denied"},
+        {"ERRAND_PROMISE_RPATH", "promise = 'rpath'"},
+        {"ERRAND_PROMISE_WPATH", "promise = 'wpath'"},
+        {"ERRAND_PROMISE_INET", "promise = 'inet'"},
+        {"ERRAND_PROMISE_THREAD", "promise = 'thread'"},
+        {"ERRAND_PROMISE_CALLBACK", "promise = 'callback'"},
+        {"ERRAND_PATH_READ", "the right r"},
+        {"ERRAND_PATH_WRITE", "the right w"},
+        {"NET_NS", "net_ns"},
+        {NULL, NULL}};
+    reword(words, text, out, size);
 }
 
 void

@@ -29,9 +29,12 @@ refuse_word(errand__parser *in, const char *at, size_t length)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (errand__parser_word_is(at, length, known[i][0]))
             return ERRAND__PARSER_REFUSE(in, at, "%s", known[i][1]);
-    return ERRAND__PARSER_REFUSE(in, at,
-                                 "'%.*s' is no type; see the list in errand/ffi.h",
-                                 (int)(length < 40 ? length : 40), at);
+    return ERRAND__PARSER_REFUSE(
+        in, at,
+        "'%.*s' is no type; use i32, u64, f64, bool, string, "
+        "bytes, pointer, a name of C as size_t (errand help call, "
+        "docs/ffi.md)",
+        (int)(length < 40 ? length : 40), at);
 }
 
 /* The types from the stack's `from` on become a type's items. */

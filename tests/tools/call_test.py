@@ -70,6 +70,18 @@ def a_library_may_be_given_by_a_relative_path(case):
         assert case.path("there/none.so") in done.err, done
 
 
+def a_library_here_without_a_folder_is_told_how_to_be_written(case):
+    case.write("none.so", "no library")
+    done = _call(case, "none.so", "f", "void ()", code=1)
+    assert "the file here is ./none.so" in done.err, done
+
+
+def a_path_may_count_from_the_current_folder(case):
+    case.write("below/text", "inside")
+    done = _call(case, "--promise", "rpath", "--path", "below", "-", "labs", "i64 (i64)", "-7")
+    assert done.out == "7\n", done
+
+
 def arguments_beyond_the_limit_are_told_and_can_be_let_in(case):
     case.write("large", b"x" * 2000000)
     words = ("-", "memchr", "pointer (bytes, i32, u64)", "@large", "121", "2000000")
@@ -182,7 +194,16 @@ def a_wrong_line_is_refused_with_the_mend(case):
                         (("-", "labs", "i64", "1"), "'(' and the parameters"),
                         (("-", "labs", "i64 labs(i64)", "1"), "leave it out"),
                         (("--memory", "1099511627776G", "-", "f", "void ()"), "at most 1024G"),
-                        (("--memory", "many", "-", "f", "void ()"), "number of bytes")):
+                        (("--memory", "many", "-", "f", "void ()"), "number of bytes"),
+                        (("--memory", "64", "-", "f", "void ()"), "at least 32M"),
+                        (("--output", "2G", "-", "f", "void ()"), "--output: at most 1G"),
+                        (("--path", "/etc", "-", "f", "void ()"), "--path /etc=r needs --promise rpath"),
+                        (("--promise", "wpath", "-", "f", "void ()"), "needs --path PATH=w"),
+                        (("--path", "gone", "-", "f", "void ()"), "--path gone: No such file"),
+                        (("--port", "80", "-", "f", "void ()"), "--port needs --promise inet"),
+                        (("--promise", "inet", "-", "f", "void ()"), "needs --port N"),
+                        (("-", "labs", "i64 (i64)", "1", "--deadline", "1"),
+                         "options come before LIB")):
         done = _call(case, *words, code=2)
         assert said in done.err and done.out == "", (words, done)
 

@@ -151,6 +151,23 @@ process("what_a_sandbox_refuses_is_told_with_its_cause", function(c)
         function() return 0 end), "promise 'callback'")
 end, { isolation = "process", input_max = 65536 })
 
+process("a_library_may_be_named_from_the_current_folder", function()
+    local name = os.tmpname() -- a file that is no library
+    local file = errand.ffi.open(("../"):rep(40) .. name:sub(2), { isolation = "process" })
+    contains(tostring(check.raises_code("no_library", file:fn("f", "void ()"))), name)
+    os.remove(name)
+end, { isolation = "process" })
+
+process("a_policy_is_refused_in_the_words_of_its_options", function()
+    local function opened(options)
+        options.isolation = "process"
+        return tostring(check.raises_code("inval", errand.ffi.open(nil, options):fn("abs", "i32 (i32)"), 1))
+    end
+    contains(opened { memory = 64 }, "memory: 64 must be from")
+    contains(opened { paths = { ["/etc"] = "r" } },
+             "the right r means nothing without promise = 'rpath'")
+end, { isolation = "process" })
+
 process("memory_is_bounded", function(c)
     equal(c:fn("malloc", "pointer (u64)")(1 << 30), nil)
 end, { isolation = "process", memory = 256 << 20 })

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct called {
     bool done;
@@ -99,6 +100,14 @@ handle(void *arg, errand_completion *completion)
         return;
     }
     print_failure(completion);
+    if (completion->code == ERRAND_CODE_JOB &&
+        completion->job_code == ERRAND_FFI_CODE_NO_LIBRARY &&
+        strchr(self->options->library, '/') == NULL &&
+        access(self->options->library, F_OK) == 0)
+        fprintf(stderr,
+                "  a name without / is looked up where libraries are installed; the file "
+                "here is ./%s\n",
+                self->options->library);
     self->code = completion->code == ERRAND_CODE_DEADLINE ? ERRAND__EXIT_DEADLINE
                                                           : ERRAND__EXIT_SCRIPT;
 }
@@ -138,9 +147,13 @@ make_spec(called *self, errand_spec *out_spec)
     if (values == NULL)
         return refused("", ERRAND_ENOMEM);
     if ((uint32_t)self->options->count != signature->count) {
-        errand__help_problem("call: %s takes %u arguments, and %d were given",
+        bool late = false; /* --deadline 1 behind LIB */
+        for (int i = 0; i < self->options->count; i++)
+            late = late || strncmp(self->options->arguments[i], "--", 2) == 0;
+        errand__help_problem("call: %s takes %u arguments, and %d were given%s",
                              errand_ffi_function_text(self->function),
-                             (unsigned)signature->count, self->options->count);
+                             (unsigned)signature->count, self->options->count,
+                             late ? "; options come before LIB" : "");
         free(values);
         return code;
     }

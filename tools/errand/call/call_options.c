@@ -4,6 +4,7 @@
  * Design notes.  Options come before LIB, so that arguments may begin with "-".  Options of the
  * sandbox ask for it: they are refused with --isolation thread. */
 #include "call/call.h"
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,13 @@ read_path(errand__call_options *options, char *text)
                (strchr(rights + 1, 'x') != NULL ? ERRAND_PATH_EXECUTE : 0);
         *rights = '\0';
     }
-    options->paths[at] = (errand_sandbox_path){text, bits};
+    /* A worker has another folder, and the library takes whole paths alone. */
+    char *whole = text[0] == '/' ? text : realpath(text, NULL);
+    if (whole == NULL) {
+        errand__help_problem("--path %s: %s", text, strerror(errno));
+        return false;
+    }
+    options->paths[at] = (errand_sandbox_path){whole, bits};
     options->policy.paths = options->paths;
     options->policy.path_count = at + 1;
     return true;
@@ -156,6 +163,64 @@ read_option(errand__call_options *options, int option, char *text)
     }
 }
 
+/* --path has promises of its own, and --port has one: what the library would refuse in its own words. */
+static bool
+promises_fit(const errand__call_options *options)
+{
+    const errand_sandbox_policy *policy = &options->policy;
+    static const struct {
+        uint32_t promise, right;
+        const char *name, *mark;
+    } kinds[] = {{ERRAND_PROMISE_RPATH, ERRAND_PATH_READ, "rpath", "r"},
+                 {ERRAND_PROMISE_WPATH, ERRAND_PATH_WRITE, "wpath", "w"}};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        const char *path = NULL;
+        for (size_t i = 0; i < policy->path_count && path == NULL; i++)
+            if ((policy->paths[i].rights & kinds[k].right) != 0)
+                path = policy->paths[i].path;
+        bool promised = (policy->promises & kinds[k].promise) != 0;
+        if (path != NULL && !promised) {
+            errand__help_problem("--path %s=%s needs --promise %s", path, kinds[k].mark,
+                                 kinds[k].name);
+            return false;
+        }
+        if (path == NULL && promised) {
+            errand__help_problem("--promise %s needs --path PATH=%s: below what",
+                                 kinds[k].name, kinds[k].mark);
+            return false;
+        }
+    }
+    if (((policy->promises & ERRAND_PROMISE_INET) != 0) != (policy->port_count != 0)) {
+        errand__help_problem(policy->port_count != 0 ? "--port needs --promise inet"
+                                                     : "--promise inet needs --port N");
+        return false;
+    }
+    return true;
+}
+
+static bool
+sizes_fit(const errand__call_options *options)
+{
+    const errand_sandbox_policy *policy = &options->policy;
+    const uint64_t mib = 1 << 20;
+    if (policy->memory_bytes != 0 && policy->memory_bytes < 32 * mib) {
+        errand__help_problem("--memory: at least 32M; the number alone counts bytes");
+        return false;
+    }
+    if (policy->memory_bytes > UINT64_C(1) << 44 || policy->in_bytes > 1024 * mib ||
+        policy->out_bytes > 1024 * mib) {
+        errand__help_problem(
+            "--%s: at most %s",
+            policy->in_bytes > 1024 * mib    ? "input"
+            : policy->out_bytes > 1024 * mib ? "output"
+                                             : "memory",
+            policy->in_bytes > 1024 * mib || policy->out_bytes > 1024 * mib ? "1G"
+                                                                            : "16384G");
+        return false;
+    }
+    return true;
+}
+
 static bool
 read_isolation(errand__call_options *options, const char *text)
 {
@@ -200,6 +265,8 @@ errand__call_options_read(int argc, char **argv, errand__call_options *out_optio
                              sandboxed);
         return false;
     }
+    if (!promises_fit(out_options) || !sizes_fit(out_options))
+        return false;
     if (argc - optind < 3) {
         errand__help_problem(
             "call: give LIB SYMBOL SIGNATURE and the arguments, as in  "
