@@ -261,7 +261,9 @@ refill(errand__sandbox *pool, uint64_t now)
     errand__lock_acquire(&pool->lock);
     pool->counts.breaker_open = open;
     errand__text_format(text, sizeof text, "%s%s%s",
-                        open ? "too many workers crashed, none is started now" : "",
+                        open ? "too many workers crashed, none is started for a while "
+                               "(breaker_ns; raise crash_limit where crashes are usual)"
+                             : "",
                         open && pool->counts.text[0] != '\0' ? "; " : "",
                         pool->counts.text);
     errand__lock_release(&pool->lock);

@@ -34,15 +34,21 @@ judge(verdict *out, errand_code code, const char *text)
 static void
 by_intent(const errand__sandbox_slot *slot, errand__slot_intent intent, verdict *out)
 {
+    const errand__sandbox_place *place = slot->lease->impl;
     uint64_t ms = (errand__clock_now() - slot->began_ns) / 1000000;
+    bool own = place->jobs[slot->record->slot].deadline_ns ==
+               atomic_load_explicit(&slot->deadline_ns, memory_order_relaxed);
 
     out->outcome = ERRAND_FAILED;
     switch (intent) {
     case ERRAND__INTENT_DEADLINE:
         out->code = ERRAND_CODE_DEADLINE;
-        errand__text_format(out->text, sizeof out->text,
-                            "its deadline passed after %llu ms; its worker was ended",
-                            (unsigned long long)ms);
+        errand__text_format(
+            out->text, sizeof out->text,
+            own ? "its deadline passed, counted from its submit (%llu ms after "
+                  "its worker was asked); its worker was ended"
+                : "its deadline passed after %llu ms; its worker was ended",
+            (unsigned long long)ms);
         return;
     case ERRAND__INTENT_CANCEL:
         judge(out, ERRAND_CODE_CANCELLED,
