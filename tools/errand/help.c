@@ -13,14 +13,16 @@ static const char text_all[] =
     "small\n"
     "  errand tour [--tree DIR]        the built-in script: files, names, child "
     "processes, cancel\n"
-    "  errand log FILE [--json]        print a log that --record wrote\n"
+    "  errand log FILE [--json] [--bytes]   print a log that --record wrote\n"
     "  errand diff A B [--json]        the first event in which two logs differ\n"
     "  errand call LIB SYMBOL SIGNATURE [ARGUMENTS]   one foreign call, in a sandbox\n"
     "  errand doctor [--json]          what this machine offers to sandboxes, and what "
     "follows\n"
     "  errand help [COMMAND | codes]   more about a command, or the exit codes\n"
     "  errand --version\n"
-    "\n"
+    "\n";
+
+static const char text_options[] =
     "Options of run and tour, anywhere on the line:\n"
     "  --order arrival   completions come as real workers end them (the default)\n"
     "  --order paced     seeded: real workers; the same seed gives the same completions "
@@ -70,8 +72,9 @@ static const char text_run[] = "errand run SCRIPT [ARGUMENTS] [OPTIONS]\n"
                                "errand.job(\"panic\", text) are there.\n"
                                "\n"
                                "Prints each completion as it is drained, a summary and a "
-                               "digest; errand help lists the\n"
-                               "options, errand help codes the exit codes.\n";
+                               "digest.  errand help codes\n"
+                               "lists the exit codes.\n"
+                               "\n";
 
 static const char text_explore[] =
     "errand explore SCRIPT [ARGUMENTS] [OPTIONS]\n"
@@ -80,7 +83,9 @@ static const char text_explore[] =
     "distinct\n"
     "failure once, with the command line that shows it again.  Ctrl-C prints what was "
     "found so\n"
-    "far.  Exit code 0: nothing failed; 1: something did.\n"
+    "far.  Exit code 0: nothing failed; 1: something did, also where Ctrl-C ended the "
+    "search; 130:\n"
+    "Ctrl-C, and nothing had failed.\n"
     "\n"
     "  --seeds N | A..B   the seeds 1 to N, or A to B (1000)\n"
     "  --jobs N           so many processes at once (the number of processors)\n"
@@ -113,19 +118,21 @@ static const char text_tour[] =
     "child\n"
     "processes, cancels one, times one out and survives a panicking job.  Twice with the "
     "same\n"
-    "--seed it prints the same lines; with another seed it does not.\n";
+    "--seed it prints the same lines; with another seed it does not.\n"
+    "\n";
 
 static const char text_log[] =
-    "errand log FILE [--json]\n"
+    "errand log FILE [--json] [--bytes]\n"
     "\n"
     "Prints the log that errand run --record FILE wrote: a line for each step, with its "
     "time, the\n"
     "task or operation by its path (run/worker#2: the second worker of the task run) and "
     "what\n"
-    "happened.  --json: a JSON object on each line instead.  Exit code 2: it is no log, "
-    "or "
-    "it is\n"
-    "torn or damaged; what stands before that place is printed.\n";
+    "happened.  --json: a JSON object on each line instead.  --bytes: also all bytes of "
+    "results and\n"
+    "notes, if they were recorded.  Exit code 2: it is no log, or it is torn or damaged; "
+    "what stands\n"
+    "before that place is printed.\n";
 
 static const char text_diff[] =
     "errand diff A B [--json]\n"
@@ -133,7 +140,9 @@ static const char text_diff[] =
     "Compares two logs that errand run --record wrote.  Prints the last 20 steps that "
     "are "
     "equal in\n"
-    "both, the first that differs, field by field, and a hint at the cause:\n"
+    "both, the first that differs, field by field, of recorded bytes those around the "
+    "first that\n"
+    "differs, and a hint at the cause:\n"
     "  other-task   the same tasks were ready, another one was chosen: seed or policy\n"
     "  ready-set    another set was ready: a wake that no event tells of\n"
     "  result       the same operation, another result: a job that is no function of its "
@@ -147,6 +156,7 @@ static const char text_diff[] =
     "  choice       another choice of seed, policy or tape, which no event shows yet\n"
     "  other-event  another event           seed     other seed, order or policy\n"
     "  build        another script, errand or arguments\n"
+    "  arrival      two runs of arrival order, which no seed makes equal\n"
     "--json prints one object: answer, step, hint, cause, mend, a, b, common, headers.\n"
     "Two runs of one seed should have equal logs:\n"
     "  errand run s.lua --seed 7 --record a.log; errand run s.lua --seed 7 --record "
@@ -162,9 +172,12 @@ static const char text_call[] =
     "\n"
     "Calls one foreign function and prints what it gave back, then its out parameters "
     "and errno.\n"
-    "LIB as for dlopen, or - for the C library.  Without --isolation thread it runs in a "
-    "locked-down\n"
-    "process, and whatever it does, errand says so and goes on.\n"
+    "LIB as for dlopen (./NAME.so for a file here), or - for the C library.  Without "
+    "--isolation thread\n"
+    "it runs in a locked-down process, and whatever it does, errand says so and goes on. "
+    " "
+    "There it has\n"
+    "no output: what it prints is lost, and may set errno.  Options come before LIB.\n"
     "\n"
     "  errand call libz.so.1 crc32 'u64 (u64, bytes, u32)' 0 hello 5\n"
     "  errand call - snprintf 'i32 (out bytes, u64, string, ..., i32, f64)' 64 64 '%d "
@@ -249,6 +262,8 @@ errand__help_print(FILE *file, const char *topic)
         text = "errand --version\n\nPrints the version, and what this build can do.\n";
     if (text != NULL)
         fputs(text, file);
+    if (text == text_all || text == text_run || text == text_tour)
+        fputs(text_options, file);
     return text != NULL;
 }
 

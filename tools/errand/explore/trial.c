@@ -193,6 +193,18 @@ last_line(char *text)
     return line != NULL ? line + 1 : text;
 }
 
+/* What a crash printed last is shown as it is; as a message its digits are #. */
+static void
+keep_output(errand__trial *trial)
+{
+    const char *line = last_line(trial->output);
+    char *text = NULL;
+    if (line[0] == '\0' || asprintf(&text, "the last line that it printed: %s", line) < 0)
+        return;
+    free(trial->verdict.text);
+    trial->verdict.text = text;
+}
+
 /* How a trial ended that left no verdict, or crashed after it. */
 static void
 judge_process(errand__trial *trial)
@@ -207,6 +219,7 @@ judge_process(errand__trial *trial)
     } else if (found->class == ERRAND__CLASS_CRASH) {
         errand__fingerprint_make(found->class, last_line(trial->output), &said);
         snprintf(found->message, sizeof found->message, "%s", said.message);
+        keep_output(trial);
     } else if (found->class == ERRAND__CLASS_EXIT) {
         snprintf(found->message, sizeof found->message, "the script left by os.exit");
     }
