@@ -76,7 +76,7 @@ account_virtually(const errand_runtime *runtime, const errand_lease *only,
     size_t place = 0;
 
     out->queued = out->running = 0;
-    while ((entry = errand__heap_walk(&scheduler->due, &place)) != NULL) {
+    while ((entry = errand__dues_walk(&scheduler->due, &place)) != NULL) {
         const errand__extra *extra =
             ERRAND__CONTAINER(entry, const errand__extra, due_entry);
         const errand__record *record = &runtime->registrar.records[extra->slot];

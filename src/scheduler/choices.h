@@ -147,6 +147,5 @@ bool errand__order_reserve(errand__scheduler *scheduler, size_t count);
 void errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t key,
                         uint32_t kind);
 void errand__order_forget(errand__scheduler *scheduler, errand__extra *extra);
-uint64_t
-errand__order_next(const errand__scheduler *scheduler); /* earliest due; UINT64_MAX */
+uint64_t errand__order_next(errand__scheduler *scheduler); /* earliest due; UINT64_MAX */
 #endif

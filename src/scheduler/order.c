@@ -55,9 +55,9 @@ errand__latency_of(const errand__scheduler *scheduler, uint32_t kind)
 bool
 errand__order_reserve(errand__scheduler *scheduler, size_t count)
 {
-    return errand__heap_reserve(&scheduler->due, count) &&
+    return errand__dues_reserve(&scheduler->due, count) &&
            (scheduler->order != ERRAND_ORDER_PACED ||
-            errand__heap_reserve(&scheduler->begins, count));
+            errand__dues_reserve(&scheduler->begins, count));
 }
 
 void
@@ -77,26 +77,26 @@ errand__order_draw(errand__scheduler *scheduler, errand__extra *extra, uint64_t 
     extra->fate = chosen.fate;
     if (extra->domain != NULL)
         follow_domain(extra);
-    errand__heap_insert(&scheduler->due, &extra->due_entry);
+    errand__dues_insert(&scheduler->due, &extra->due_entry);
     if (scheduler->order != ERRAND_ORDER_PACED || extra->begin <= now)
         return;
     extra->begin_entry.major = extra->begin;
     extra->begin_entry.minor = extra->tie;
     extra->begin_entry.last = key;
-    errand__heap_insert(&scheduler->begins, &extra->begin_entry);
+    errand__dues_insert(&scheduler->begins, &extra->begin_entry);
 }
 
 void
 errand__order_forget(errand__scheduler *scheduler, errand__extra *extra)
 {
-    errand__heap_remove(&scheduler->due, &extra->due_entry);
-    errand__heap_remove(&scheduler->begins, &extra->begin_entry);
+    errand__dues_remove(&scheduler->due, &extra->due_entry);
+    errand__dues_remove(&scheduler->begins, &extra->begin_entry);
 }
 
 uint64_t
-errand__order_next(const errand__scheduler *scheduler)
+errand__order_next(errand__scheduler *scheduler)
 {
-    return errand__heap_next(&scheduler->due);
+    return errand__dues_next(&scheduler->due);
 }
 
 /* Behind the last of its domain: so delivery is in the order of submission, and what a job of it

@@ -40,8 +40,8 @@ errand__scheduler_init(errand__scheduler *scheduler, const errand_runtime_config
                   .plain = errand__mix_words(0, 0, 0, 0)},
     };
     errand__heap_init(&scheduler->timers, allocator);
-    errand__heap_init(&scheduler->due, allocator);
-    errand__heap_init(&scheduler->begins, allocator);
+    errand__dues_init(&scheduler->due, allocator);
+    errand__dues_init(&scheduler->begins, allocator);
     errand__list_init(&scheduler->ready);
     errand__list_init(&scheduler->pass);
     errand__list_init(&scheduler->all);
@@ -76,8 +76,8 @@ errand__scheduler_fini(errand__scheduler *scheduler)
     scheduler->latencies = NULL;
     scheduler->latency_count = scheduler->latency_room = 0;
     errand__heap_fini(&scheduler->timers);
-    errand__heap_fini(&scheduler->due);
-    errand__heap_fini(&scheduler->begins);
+    errand__dues_fini(&scheduler->due);
+    errand__dues_fini(&scheduler->begins);
 }
 
 uint64_t

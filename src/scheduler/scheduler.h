@@ -7,6 +7,7 @@
  *
  * Foreign code (task functions, cleanups, hooks) may leave any of these functions by longjmp: what
  * is to be done stands in lists here, never on the stack, and the next drive goes on with it. */
+#include "core/dues.h"
 #include "scheduler/choices.h"
 #include "scheduler/queue.h"
 #include "scheduler/tasks.h"
@@ -65,8 +66,8 @@ struct errand__scheduler {
     errand__audit audit;
     errand__label_known labels[ERRAND__LABELS_KNOWN]; /* by address */
     /* Seeded orders: operations by (due, tie, key); entries are errand__extra.due_entry. */
-    errand__heap due;
-    errand__heap begins; /* paced: by (begin, tie, key); errand__extra.begin_entry */
+    errand__dues due;
+    errand__dues begins; /* paced: by (begin, tie, key); errand__extra.begin_entry */
     errand__latency *latencies; /* by kind */
     size_t latency_count, latency_room;
     /* The drive's cursor (runtime/turns/drive.c): which source a turn goes on with, and how many items it

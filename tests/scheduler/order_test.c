@@ -99,7 +99,7 @@ equal_dues_are_ordered_by_the_seed(void **state)
         draw(rig, &a, 1, 1);
         draw(rig, &b, 2, 1);
         assert_int_equal(a.due, b.due);
-        first_is_first += errand__heap_first(&rig->scheduler.due) == &a.due_entry;
+        first_is_first += errand__dues_first(&rig->scheduler.due) == &a.due_entry;
         assert_int_equal(errand__order_next(&rig->scheduler), a.due);
         errand__order_forget(&rig->scheduler, &a);
         errand__order_forget(&rig->scheduler, &b);

@@ -67,7 +67,7 @@ errand__order_move(errand_runtime *runtime, uint64_t to)
 }
 
 uint64_t
-errand__order_event(const errand_runtime *runtime)
+errand__order_event(errand_runtime *runtime)
 {
     uint64_t due = errand__order_next(&runtime->scheduler), other;
 
@@ -135,46 +135,37 @@ fetch_three(const void *lines)
     errand__prefetch_own((const char *)lines + 2 * ERRAND_LINE);
 }
 
-/* The first as far as it is played out; NULL = none is, what was inserted since not being looked at.
- * A guess is good enough here, and playing would cost more than it gains. */
-static inline errand__heap_entry *
-known_next(const errand__heap *due)
-{
-    return due->count == 0 ? NULL : due->slots[1].entry;
-}
-
 static inline void
 fetch_before(const errand_runtime *runtime, const errand__record *record)
 {
-    const errand__heap *due = &runtime->scheduler.due;
+    const errand__heap_entry *next = errand__dues_known(&runtime->scheduler.due, 0);
 
     if (record->resume != NULL) {
         fetch_three(record->resume);
         fetch_three((const char *)record->resume + 3 * ERRAND_LINE);
     }
-    if (known_next(due) != NULL)
-        fetch_three(ERRAND__CONTAINER(known_next(due), const errand__extra, due_entry));
+    if (next != NULL)
+        fetch_three(ERRAND__CONTAINER(next, const errand__extra, due_entry));
 }
 
 static inline void
 fetch_after(const errand_runtime *runtime, const errand__record *record)
 {
-    const errand__heap *due = &runtime->scheduler.due;
+    const errand__heap_entry *next = errand__dues_known(&runtime->scheduler.due, 0);
 
     if (record->resume != NULL && record->resume->task != NULL)
         fetch_three(&record->resume->task->ready.visits);
-    if (known_next(due) == NULL)
-        return;
-    fetch_three(&runtime->registrar
-                     .records[ERRAND__CONTAINER(known_next(due), errand__extra, due_entry)
-                                  ->slot]);
+    if (next != NULL)
+        fetch_three(
+            &runtime->registrar
+                 .records[ERRAND__CONTAINER(next, const errand__extra, due_entry)->slot]);
 }
 
 bool
 errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *fn,
                  void *arg)
 {
-    errand__heap_entry *first = errand__heap_first(&runtime->scheduler.due);
+    errand__heap_entry *first = errand__dues_first(&runtime->scheduler.due);
     errand__record *record;
     errand__extra *extra;
 
@@ -195,7 +186,7 @@ errand__due_next(errand_runtime *runtime, uint64_t limit, errand_completion_fn *
             return false;
         errand__order_forget(&runtime->scheduler, extra);
     } else {
-        errand__heap_remove(&runtime->scheduler.due, first);
+        errand__dues_remove(&runtime->scheduler.due, first);
         fetch_before(runtime, record);
         if (!run_now(runtime, record))
             return false;

@@ -23,7 +23,7 @@ uint64_t errand__submit_key(errand_runtime *runtime, errand_task *task);
 /* Seeded orders: moves virtual time; the only place that does.  event: the earliest of dues, timers,
  * deadlines and reaps; UINT64_MAX = none. */
 void errand__order_move(errand_runtime *runtime, uint64_t to);
-uint64_t errand__order_event(const errand_runtime *runtime);
+uint64_t errand__order_event(errand_runtime *runtime);
 
 /* Seeded orders: the earliest due operation is run to its end (manual step, or its worker is waited for) and
  * delivered.  False: none is due at or before limit, which is now at most: time is moved before. */

@@ -35,12 +35,12 @@ errand__paced_begin(errand_runtime *runtime)
     errand__scheduler *scheduler = &runtime->scheduler;
     errand__heap_entry *first;
 
-    while ((first = errand__heap_first(&scheduler->begins)) != NULL &&
+    while ((first = errand__dues_first(&scheduler->begins)) != NULL &&
            first->major <= scheduler->now) {
         errand__extra *extra = ERRAND__CONTAINER(first, errand__extra, begin_entry);
         errand__record *record = &runtime->registrar.records[extra->slot];
 
-        errand__heap_remove(&scheduler->begins, first);
+        errand__dues_remove(&scheduler->begins, first);
         errand__paced_hand(runtime, record);
     }
 }
@@ -111,7 +111,7 @@ errand__record *
 errand__paced_due(errand_runtime *runtime, uint64_t limit)
 {
     for (;;) {
-        errand__heap_entry *first = errand__heap_first(&runtime->scheduler.due);
+        errand__heap_entry *first = errand__dues_first(&runtime->scheduler.due);
         errand__extra *extra;
         errand__record *record;
 
@@ -120,7 +120,7 @@ errand__paced_due(errand_runtime *runtime, uint64_t limit)
         extra = ERRAND__CONTAINER(first, errand__extra, due_entry);
         record = &runtime->registrar.records[extra->slot];
         if (wait_for(runtime, record)) {
-            errand__heap_remove(&runtime->scheduler.due, first);
+            errand__dues_remove(&runtime->scheduler.due, first);
             return record;
         }
         if (first->position != 0)
@@ -135,14 +135,14 @@ errand__paced_release(errand_runtime *runtime)
     errand__heap_entry *first;
 
     runtime->dues_over = true;
-    while ((first = errand__heap_first(&scheduler->begins)) != NULL)
-        errand__heap_remove(&scheduler->begins, first);
-    while ((first = errand__heap_first(&scheduler->due)) != NULL) {
+    while ((first = errand__dues_first(&scheduler->begins)) != NULL)
+        errand__dues_remove(&scheduler->begins, first);
+    while ((first = errand__dues_first(&scheduler->due)) != NULL) {
         errand__extra *extra = ERRAND__CONTAINER(first, errand__extra, due_entry);
         errand__record *record = &runtime->registrar.records[extra->slot];
         uintptr_t link = (uintptr_t)record | ERRAND__NODE_COMPLETION;
 
-        errand__heap_remove(&scheduler->due, first);
+        errand__dues_remove(&scheduler->due, first);
         if (!extra->arrived)
             continue;
         *errand__node_next(link) = 0;

@@ -35,9 +35,9 @@ take_due(errand_runtime *runtime, errand__turn *turn)
 
 /* Has this phase anything, or anything more? */
 static inline bool
-has_more(const errand_runtime *runtime, int phase)
+has_more(errand_runtime *runtime, int phase)
 {
-    const errand__scheduler *scheduler = &runtime->scheduler;
+    errand__scheduler *scheduler = &runtime->scheduler;
 
     switch (phase) {
     case PHASE_DUES:
