@@ -107,6 +107,31 @@ wait_for(errand_runtime *runtime, errand__record *record)
     }
 }
 
+/* Who is told after this one is cold by now: its record was the worker's, its extra was last touched
+ * when it was submitted. */
+static inline void
+fetch_next(const errand_runtime *runtime)
+{
+    const errand__dues *due = &runtime->scheduler.due;
+    const errand__heap_entry *next = errand__dues_known(due, 1);
+    const errand__heap_entry *second = errand__dues_known(due, 2);
+    const errand__extra *extra;
+    const errand__record *record;
+
+    if (second != NULL) {
+        extra = ERRAND__CONTAINER(second, const errand__extra, due_entry);
+        errand__prefetch_own(extra);
+        errand__prefetch_own((const char *)extra + ERRAND_LINE);
+    }
+    if (next != NULL) {
+        extra = ERRAND__CONTAINER(next, const errand__extra, due_entry);
+        record = &runtime->registrar.records[extra->slot];
+        errand__prefetch_own(record);
+        errand__prefetch_own((const char *)record + ERRAND_LINE);
+        errand__prefetch_own((const char *)record + 2 * ERRAND_LINE);
+    }
+}
+
 errand__record *
 errand__paced_due(errand_runtime *runtime, uint64_t limit)
 {
@@ -119,6 +144,7 @@ errand__paced_due(errand_runtime *runtime, uint64_t limit)
             return NULL;
         extra = ERRAND__CONTAINER(first, errand__extra, due_entry);
         record = &runtime->registrar.records[extra->slot];
+        fetch_next(runtime);
         if (wait_for(runtime, record)) {
             errand__dues_remove(&runtime->scheduler.due, first);
             return record;
