@@ -91,11 +91,14 @@ typedef struct errand_sandbox_policy {
     uint64_t tenant; /* a name for the report; a sandbox serves one tenant */
 } errand_sandbox_policy;
 
+enum {                                /* flags of a sandbox */
+       ERRAND_SANDBOX_NO_TEMPLATE = 1 /* each worker is a program of its own: see below */
+};
 typedef struct errand_sandbox_config {
     uint32_t struct_size;
     uint32_t workers_min;                /* kept ready; 0 = 1 */
     uint32_t workers_max;                /* 0 = processors; at most 256 */
-    uint32_t flags;                      /* none yet; must be 0 */
+    uint32_t flags;                      /* ERRAND_SANDBOX_..., or-ed */
     const errand_sandbox_policy *policy; /* copied; NULL = PURE with all defaults */
     const char *worker_path; /* of errand-worker; NULL: see errand_sandbox_create */
     uint32_t
@@ -120,6 +123,12 @@ typedef struct errand_sandbox_config {
  *   Libraries: a worker opens those of all entries when it starts.  One that ended two starts
  *     in a row, or held each up for 10 s, is left out from then on: its jobs FAILED with JOB,
  *     the text says so; those of others only wait longer.
+ *   Template: once a worker had to be replaced, a process stands by that has loaded the program and
+ *     nothing else; later workers are forked from it, which takes a third of the time, and confine
+ *     themselves as started ones do, by the policy as it was at first.  They have the address layout
+ *     and the guard of saved pointers in common with each other (on x86-64 not that of stacks): who learns
+ *     one worker's addresses knows those of the next.  Where it fails, hangs (100 ms) or may not be had,
+ *     workers are started without.  NO_TEMPLATE: never.
  *   Workers above workers_min, once started, stay until they are recycled.
  *   The program: worker_path; if NULL, libexec/errand-worker in the folder of the file that holds
  *     this code (the library, or the program that it was linked into) and in the four above it,
@@ -184,7 +193,8 @@ typedef struct errand_sandbox_snapshot {
     uint32_t layers, landlock_abi; /* of the newest ready worker */
     uint32_t degraded;             /* wanted layers that are missing */
     bool breaker_open;
-    char text[256]; /* why: of the last start that failed, or of degraded */
+    char text[256];  /* why: of the last start that failed, or of degraded */
+    uint64_t forked; /* of started: by the template */
 } errand_sandbox_snapshot;
 /* Thread: [any].   Errors: EINVAL (NULL, struct_size, or no sandbox) · EFORKED. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_snapshot_read(

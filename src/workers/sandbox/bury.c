@@ -20,12 +20,13 @@ count(errand__sandbox *pool, uint64_t *counter)
 }
 
 /* The slot is the monitor's and its worker's end is known: it is free. */
-static void
-bury(errand__sandbox_slot *slot)
+void
+errand__sandbox_monitor_bury(errand__sandbox_slot *slot)
 {
     errand__slot_clear(slot);
     slot->pid = -1;
     slot->fd = -1;
+    slot->ticket = 0;
     errand__slot_move(slot, ERRAND__SLOT_EMPTY);
 }
 
@@ -101,12 +102,14 @@ tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
     errand__worker_end end;
     char text[ERRAND__SANDBOX_TEXT];
 
+    if (slot->ticket != 0) /* the template's affair */
+        return;
     if (slot->died) {
         reap(slot, &end);
         errand_status status = errand__verdict_start(slot, &end, text, sizeof text);
         uint32_t loading =
             atomic_load_explicit(&slot->response->loading, memory_order_relaxed);
-        bury(slot);
+        errand__sandbox_monitor_bury(slot);
         if (closing)
             return;
         if (pool->was_ready && loading != 0 && loading <= slot->entry_count &&
@@ -232,7 +235,8 @@ tend_dying(errand__sandbox_slot *slot, uint64_t now)
     }
     if (slot->fd >= 0)
         reap(slot, &end);
-    bury(slot);
+    errand__sandbox_monitor_bury(slot);
+    pool->template.wanted = true; /* others will end, too */
 }
 
 void

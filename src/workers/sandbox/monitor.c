@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: the thread that starts, kills and buries workers.
+/* Design notes: the thread that starts (refill, template), kills and buries (bury) workers.
  *
  * - The kernel ends a worker when the thread that started it ends, so there is one such thread for
  *   the pool's life, and it starts all of them.
@@ -16,7 +16,7 @@
 
 #define TICK_MS     1
 #define EVENTS      64
-#define KICK        UINT32_MAX /* an event's number */
+#define KICK        UINT32_MAX /* an event's number; those below: template.h */
 #define BACKOFF_MIN UINT64_C(10000000)
 #define BACKOFF_MAX UINT64_C(1000000000)
 
@@ -106,187 +106,6 @@ errand__sandbox_monitor_tell(errand__sandbox *pool)
     errand__futex_wake(&pool->news, INT32_MAX);
 }
 
-/* ---- starts ------------------------------------------------------------------------------------------- */
-
-static bool
-listen_to(errand__sandbox_slot *slot)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = slot->index};
-
-    return epoll_ctl(slot->pool->poll_fd, EPOLL_CTL_ADD, slot->fd, &event) == 0;
-}
-
-static void
-start_worker(errand__sandbox_slot *slot, uint64_t now)
-{
-    errand__sandbox *pool = slot->pool;
-    errand__worker_files files;
-    char text[ERRAND__SANDBOX_TEXT];
-    const char *what = "its memory could not be made", *program = NULL;
-    int error = errand__slot_prepare(slot, &files);
-
-    if (error == 0) {
-        what = "its process could not be started";
-        program = pool->launcher.program;
-        error = pool->launcher.start(pool->launcher.arg, &files, &slot->pid, &slot->fd);
-        close(files.request_fd);
-        close(files.response_fd);
-        close(files.lifeline_fd);
-        if (files.join_fd >= 0)
-            close(files.join_fd);
-    }
-    if (error == 0 && !listen_to(slot)) {
-        errand__worker_end end;
-
-        error = errno;
-        pool->launcher.kill(pool->launcher.arg, slot->pid, slot->fd);
-        errand__slot_cut(slot);
-        pool->launcher.reap(pool->launcher.arg, slot->pid, slot->fd, &end);
-    }
-    if (error != 0) {
-        slot->fd = -1;
-        errand__slot_clear(slot);
-        errand__text_format(
-            text, sizeof text, "a worker could not be started: %s: %s%s%s", what,
-            strerror(error), program != NULL ? ": " : "", program != NULL ? program : "");
-        /* It may have taken longer than the pause that follows. */
-        errand__sandbox_monitor_start_failed(pool, ERRAND_ESYSTEM, text,
-                                             errand__clock_now());
-        return;
-    }
-    slot->started_ns = now;
-    errand__lock_acquire(&pool->lock);
-    pool->counts.started++;
-    errand__lock_release(&pool->lock);
-    errand__slot_move(slot, ERRAND__SLOT_STARTING);
-    errand__watcher_wake(pool);
-}
-
-typedef struct census {
-    uint32_t live, starting, idle;
-    uint32_t entries;          /* the most that a live one knows */
-    errand__sandbox_slot *old; /* the idle one that knows the fewest */
-} census;
-
-/* Workers that live; under the lock, so that none is on its way from a list to a hand. */
-static census
-count_locked(errand__sandbox *pool)
-{
-    census found = {.live = 0};
-
-    for (uint32_t i = 0; i < pool->workers_max; i++) {
-        errand__sandbox_slot *slot = &pool->slots[i];
-        unsigned phase = errand__slot_phase_of(slot);
-
-        if (phase == ERRAND__SLOT_EMPTY || phase == ERRAND__SLOT_DYING)
-            continue;
-        found.live++;
-        found.starting += phase == ERRAND__SLOT_STARTING;
-        found.idle += phase == ERRAND__SLOT_IDLE;
-        if (slot->entry_count > found.entries)
-            found.entries = slot->entry_count;
-        if (phase == ERRAND__SLOT_IDLE &&
-            (found.old == NULL || slot->entry_count < found.old->entry_count))
-            found.old = slot;
-    }
-    return found;
-}
-
-/* The highest entry that a lease's next job wants, + 1; how many wait. */
-static uint32_t
-wanted_locked(errand__sandbox *pool, uint32_t *out_entries,
-              struct errand__spare **free_later)
-{
-    errand__link *link = pool->turns.next;
-
-    *out_entries = 0;
-    while (link != &pool->turns) {
-        errand__sandbox_place *place =
-            ERRAND__CONTAINER(link, errand__sandbox_place, turn);
-        const errand__sandbox_job *job = errand__job_head_locked(place, free_later);
-
-        if (job == NULL) {
-            link = pool->turns.next;
-            continue;
-        }
-        if (job->entry >= *out_entries)
-            *out_entries = job->entry + 1;
-        link = link->next;
-    }
-    return atomic_load_explicit(&pool->waiting, memory_order_relaxed);
-}
-
-/* How many workers to start now.  An old one makes room for one that knows more.  *out_stuck: somebody
- * waits for one; *out_known: jobs of entries from here on have none that lives or starts. */
-static uint32_t
-decide(errand__sandbox *pool, bool *out_stuck, uint32_t *out_known)
-{
-    struct errand__spare *free_later = NULL;
-    uint32_t queued, entries, starts = 0;
-    census found;
-
-    errand__lock_acquire(&pool->lock);
-    queued = wanted_locked(pool, &entries, &free_later);
-    found = count_locked(pool);
-    if (found.live < pool->workers_min)
-        starts = pool->workers_min - found.live;
-    if (queued > found.starting && queued - found.starting > starts &&
-        (found.idle == 0 || entries > found.entries))
-        starts = queued - found.starting;
-    if (starts > pool->workers_max - found.live)
-        starts = pool->workers_max - found.live;
-    if (found.starting == 0 && starts == 0 && found.old != NULL &&
-        found.old->entry_count < entries) {
-        errand__list_unlink(&found.old->idle);
-        found.old->intent = ERRAND__INTENT_RECYCLE;
-        errand__slot_move(found.old, ERRAND__SLOT_DYING);
-        pool->tick = true;
-    }
-    pool->full = found.live == pool->workers_max;
-    pool->full_entries = found.entries;
-    errand__lock_release(&pool->lock);
-    errand__spares_free(free_later);
-    *out_stuck = queued != 0 && (found.live == 0 || entries > found.entries);
-    *out_known = found.entries;
-    return starts;
-}
-
-static void
-refill(errand__sandbox *pool, uint64_t now)
-{
-    char text[ERRAND__SANDBOX_TEXT];
-    bool stuck, failed = false, open = now < pool->open_until_ns;
-    uint32_t known, starts = decide(pool, &stuck, &known);
-
-    errand__lock_acquire(&pool->lock);
-    pool->counts.breaker_open = open;
-    errand__text_format(text, sizeof text, "%s%s%s",
-                        open ? "too many workers crashed, none is started for a while "
-                               "(breaker_ns; raise crash_limit where crashes are usual)"
-                             : "",
-                        open && pool->counts.text[0] != '\0' ? "; " : "",
-                        pool->counts.text);
-    errand__lock_release(&pool->lock);
-    for (uint32_t i = 0; i < pool->workers_max && starts > 0; i++) {
-        if (open || now < pool->retry_ns)
-            break;
-        if (errand__slot_phase_of(&pool->slots[i]) != ERRAND__SLOT_EMPTY)
-            continue;
-        starts--;
-        start_worker(&pool->slots[i], now);
-        now = errand__clock_now();
-        failed = errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_EMPTY;
-        stuck = stuck && failed;
-        if (failed) {
-            errand__text_format(text, sizeof text, "%s", pool->counts.text);
-            break;
-        }
-    }
-    pool->wants = starts != 0 || failed;
-    if (stuck && (failed || open || now < pool->retry_ns))
-        errand__sandbox_fail_queued(pool, known, text);
-}
-
 /* ---- sleep ------------------------------------------------------------------------------------------------ */
 
 /* When something is to be done at the latest. */
@@ -357,6 +176,8 @@ hear(errand__sandbox *pool, int timeout_ms)
             (void)!read(pool->kick_fd, &kicks, sizeof kicks);
             continue;
         }
+        if (errand__template_hear(pool, events[i].data.u32))
+            continue;
         slot = &pool->slots[events[i].data.u32];
         slot->died = true;
         (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, slot->fd, NULL);
@@ -369,7 +190,7 @@ all_gone(const errand__sandbox *pool)
     for (uint32_t i = 0; i < pool->workers_max; i++)
         if (errand__slot_phase_of(&pool->slots[i]) != ERRAND__SLOT_EMPTY)
             return false;
-    return true;
+    return pool->template.phase == ERRAND__TEMPLATE_NONE;
 }
 
 static void *
@@ -387,11 +208,13 @@ run_monitor(void *arg)
         pool->tick = false;
         for (uint32_t i = 0; i < pool->workers_max; i++)
             errand__sandbox_monitor_tend(&pool->slots[i], now);
+        errand__template_tend(pool, now, closing);
         if (closing && all_gone(pool))
             break;
         if (!closing) {
             errand__sandbox_pump(pool, &pool->monitor_hand);
-            refill(pool, now);
+            errand__sandbox_refill(pool, now);
+            errand__template_consider(pool, now);
             if (atomic_load_explicit(&pool->watching, memory_order_seq_cst) == 1)
                 errand__watcher_start(pool);
             errand__watcher_tend(pool);

@@ -313,8 +313,11 @@ take_config(errand__sandbox *pool, const errand_sandbox_config *config)
             processors > pool->workers_min ? processors : pool->workers_min;
     if (pool->workers_max > ERRAND__SANDBOX_MOST || pool->workers_min > pool->workers_max)
         return "a sandbox needs workers_min <= workers_max <= 256";
-    if (config->flags != 0)
+    if ((config->flags & ~(uint32_t)ERRAND_SANDBOX_NO_TEMPLATE) != 0)
         return "config->flags has unknown bits";
+    errand__template_init(&pool->template,
+                          !pool->launcher.templates ||
+                              (config->flags & ERRAND_SANDBOX_NO_TEMPLATE) != 0);
     pool->crash_limit = config->crash_limit != 0 ? config->crash_limit : 8;
     if (pool->crash_limit > 65536)
         return "crash_limit is more than 65536";

@@ -17,6 +17,7 @@
 #include "workers/async/async.h"
 #include "workers/sandbox/group.h"
 #include "workers/sandbox/policy.h"
+#include "workers/sandbox/template.h"
 #include "workers/sandbox/wire.h"
 
 enum {
@@ -40,8 +41,9 @@ typedef struct errand__worker_files { /* what a start is given; its caller close
     int request_fd, response_fd, lifeline_fd;
     const int *path_fds;
     size_t path_count;
-    int input_fd; /* -1 = none; the pool's */
-    int join_fd;  /* of its group; -1 = none */
+    int input_fd;  /* -1 = none; the pool's */
+    int join_fd;   /* of its group; -1 = none */
+    bool template; /* it is no worker: response_fd is its socket */
 } errand__worker_files;
 /* How workers are started and ended.  Monitor. */
 typedef struct errand__launcher {
@@ -54,9 +56,12 @@ typedef struct errand__launcher {
     void (*destroy)(void *arg); /* NULL = nothing to do */
     void *arg;
     const char *program; /* for messages; lives as long as arg; NULL = none */
+    bool templates;      /* its program can be started as one */
 } errand__launcher;
 /* The real one: path is copied.  False: no memory. */
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
+/* Is it a pidfd, and of that process? */
+bool errand__pidfd_names(int fd, int32_t pid);
 /* Where errand-worker is, if nobody says: beside this code, or where it was to be installed.  False: it
  * is not there; out_where says where it was looked for. */
 bool errand__worker_find(char *out, size_t size, char *out_where, size_t where_size);
@@ -161,6 +166,8 @@ typedef struct errand__sandbox_slot {
     errand__slot_intent kill_intent; /* with kill_ns */
     /* Monitor's. */
     uint64_t started_ns;
+    uint32_t
+        ticket; /* the template was asked for its worker, and has not answered; 0 = no */
     int lifeline; /* the writing end: the worker ends with it; -1 = none */
     errand__group group;
     bool died, killed;
@@ -307,6 +314,7 @@ struct errand__sandbox {
     uint64_t *crashes;
     uint32_t crash_at;
     uint64_t open_until_ns, retry_ns, backoff_ns;
+    errand__template template;
     /* Watcher's. */
     errand__hands watcher_hands;
     errand__sandbox_hand watcher_hand;
@@ -374,10 +382,17 @@ void errand__entries_init(errand__sandbox *pool);
 void errand__entries_fini(errand__sandbox *pool);
 
 /* slot.c */
+/* A file of that size, mapped at the address; an errno.  Sealed: SHRINK, GROW, SEAL and those. */
+int errand__sandbox_map_file(const char *name, void *address, size_t size, int seals,
+                             int *out_fd);
+/* What stands at the start of each request file, but for sizes and places. */
+void errand__sandbox_sign(errand__wire_request *request);
 /* New files for the worker to come, and its set-up.  An errno; *out_files are open then. */
 int errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files);
 /* Ends the worker without the right to signal it: see program/confine.c. */
 void errand__slot_cut(errand__sandbox_slot *slot);
+/* Lets go of a lifeline, and writes there first. */
+void errand__lifeline_cut(int *lifeline);
 /* Nothing is there any more but zeroed memory. */
 void errand__slot_clear(errand__sandbox_slot *slot);
 /* Has the idle worker left its last answer alone? */
@@ -484,7 +499,13 @@ void errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status s
                                           const char *text, uint64_t now);
 void errand__sandbox_monitor_start_blamed(errand__sandbox *pool, const char *text);
 void errand__sandbox_monitor_tell(errand__sandbox *pool); /* create waits for it */
+/* refill.c */
+/* Starts what is to be started now. */
+void errand__sandbox_refill(errand__sandbox *pool, uint64_t now);
+/* The slot's worker is known: watches for its end.  False: it is ended, and the start has failed. */
+bool errand__sandbox_heed_worker(errand__sandbox_slot *slot, const char *program);
 /* bury.c */
+void errand__sandbox_monitor_bury(errand__sandbox_slot *slot);
 void errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now);
 
 /* watcher.c */

@@ -35,9 +35,9 @@ map_over(void *address, size_t size, int flags, int fd)
     return syscall(SYS_mmap, address, size, protection, fixed, (long)fd, 0L) != -1;
 }
 
-/* A file of that size, mapped at the address.  Answers an errno. */
-static int
-map_file(const char *name, void *address, size_t size, int seals, int *out_fd)
+int
+errand__sandbox_map_file(const char *name, void *address, size_t size, int seals,
+                         int *out_fd)
 {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     int error;
@@ -60,6 +60,16 @@ map_file(const char *name, void *address, size_t size, int seals, int *out_fd)
     return 0;
 }
 
+void
+errand__sandbox_sign(errand__wire_request *request)
+{
+    request->magic = ERRAND__WIRE_MAGIC;
+    request->version = ERRAND__WIRE_VERSION;
+    request->struct_size = sizeof *request;
+    errand__text_format(request->library_version, sizeof request->library_version, "%s",
+                        errand_version());
+}
+
 static void
 fill_request(errand__sandbox_slot *slot, size_t setup_size)
 {
@@ -67,11 +77,7 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
     errand__wire_request *request = slot->request;
     size_t setup = whole_pages(sizeof *request);
 
-    request->magic = ERRAND__WIRE_MAGIC;
-    request->version = ERRAND__WIRE_VERSION;
-    request->struct_size = sizeof *request;
-    errand__text_format(request->library_version, sizeof request->library_version, "%s",
-                        errand_version());
+    errand__sandbox_sign(request);
     request->request_file_size = slot->mapped_request;
     request->response_file_size = slot->mapped_response;
     request->input_file_size =
@@ -125,12 +131,13 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     if (slot->mapped_request > pool->request_room)
         return E2BIG;
     out_files->response_fd = -1;
-    error = map_file("errand-request", slot->request, slot->mapped_request,
-                     F_SEAL_FUTURE_WRITE, &out_files->request_fd);
+    error =
+        errand__sandbox_map_file("errand-request", slot->request, slot->mapped_request,
+                                 F_SEAL_FUTURE_WRITE, &out_files->request_fd);
     if (error != 0)
         return error;
-    error = map_file("errand-response", slot->response, slot->mapped_response, 0,
-                     &out_files->response_fd);
+    error = errand__sandbox_map_file("errand-response", slot->response,
+                                     slot->mapped_response, 0, &out_files->response_fd);
     if (error != 0) {
         close(out_files->request_fd);
         return error;
@@ -154,6 +161,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
                                                         setup + written->entries));
     out_files->path_fds = pool->path_fds;
     out_files->path_count = pool->path_count;
+    out_files->template = false;
     out_files->input_fd = pool->region != NULL ? errand__region_fd(pool->region) : -1;
     slot->sequence = slot->previous = slot->call_sequence = 0;
     slot->jobs = slot->layers = slot->landlock_abi = 0;
@@ -161,6 +169,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     slot->asked = slot->dirty = slot->used = 0;
     slot->pid = -1;
     slot->fd = -1;
+    slot->ticket = 0;
     slot->died = slot->killed = slot->settled = slot->borrowed = false;
     return 0;
 }
@@ -175,13 +184,19 @@ map_nothing(void *address, size_t size)
 }
 
 void
+errand__lifeline_cut(int *lifeline)
+{
+    if (*lifeline < 0)
+        return;
+    (void)!write(*lifeline, "", 1);
+    close(*lifeline);
+    *lifeline = -1;
+}
+
+void
 errand__slot_cut(errand__sandbox_slot *slot)
 {
-    if (slot->lifeline < 0)
-        return;
-    (void)!write(slot->lifeline, "", 1);
-    close(slot->lifeline);
-    slot->lifeline = -1;
+    errand__lifeline_cut(&slot->lifeline);
 }
 
 void

@@ -67,6 +67,7 @@ extern int __clone(int (*body)(void *), void *stack, int flags, void *arg, ...);
 typedef struct birth {
     const char *path;
     char *stack;
+    const char *word;   /* what it is started as */
     const int *sources; /* the last is for descriptors 0 to 2 */
     size_t count;
     int error; /* written by the child: why there is no program */
@@ -84,8 +85,8 @@ UNSEEN static int
 become_program(void *arg)
 {
     birth *self = arg;
-    char name[] = "errand-worker", serve[] = ERRAND__WIRE_ARGUMENT;
-    char *const arguments[] = {name, serve, NULL}, *const environment[] = {NULL};
+    const char *const arguments[] = {"errand-worker", self->word, NULL};
+    const char *const environment[] = {NULL};
     const uint64_t none = 0, by_default[8] = {0};
 
     for (int fd = 0; fd < ERRAND__WIRE_REQUEST_FD; fd++)
@@ -149,8 +150,12 @@ start(void *arg, const errand__worker_files *files, int32_t *out_pid, int *out_f
     int sources[6 + ERRAND__WIRE_PATHS];
     const size_t paths = 3 + files->path_count, inputs = paths + (files->input_fd >= 0);
     const size_t joins = inputs + (files->join_fd >= 0);
-    birth child = {
-        .path = self->path, .stack = self->stack, .sources = sources, .count = joins + 1};
+    birth child = {.path = self->path,
+                   .stack = self->stack,
+                   .word =
+                       files->template ? ERRAND__WIRE_TEMPLATE : ERRAND__WIRE_ARGUMENT,
+                   .sources = sources,
+                   .count = joins + 1};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), error = null < 0 ? errno : 0;
     size_t moved = 0;
 
@@ -185,6 +190,17 @@ kill_worker(void *arg, int32_t pid, int fd)
     (void)arg;
     (void)pid;
     (void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+}
+
+bool
+errand__pidfd_names(int fd, int32_t pid)
+{
+    pidfd_info more = {.mask = 0};
+
+    if (syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) != 0 && errno == EBADF)
+        return false;
+    /* Where the kernel does not tell, what the sender says counts. */
+    return ioctl(fd, GET_INFO, &more) != 0 || more.tgid == (uint32_t)pid;
 }
 
 static uint64_t
@@ -265,6 +281,6 @@ errand__launcher_make(const char *path, errand__launcher *out_launcher)
     }
     memcpy(self->path, path, strlen(path) + 1);
     *out_launcher =
-        (errand__launcher){start, kill_worker, reap, destroy, self, self->path};
+        (errand__launcher){start, kill_worker, reap, destroy, self, self->path, true};
     return true;
 }

@@ -16,6 +16,10 @@
  * they only read (sealed as the request file is); behind that, where group is 1, the file by
  * which it joins its control group.
  *
+ * Or it is started as  errand-worker template : then 3 is a request file whose set-up names no
+ * entries and counts for all workers that are forked from it, 4 a socket on which it is asked for
+ * them (errand__wire_ask), 5 a lifeline of its own; the rest is the same.
+ *
  * One conversation: the host writes command, sequence and what belongs to it, and rings; the
  * worker writes bytes and answers with that sequence.  Each ring has a sequence of its own, so
  * that two pieces of one result differ.  CALL is answered by DONE or ERROR, or by MORE or
@@ -27,8 +31,9 @@
 
 #define ERRAND__WIRE_MAGIC    UINT64_C(0x6572726e64776972)
 #define ERRAND__WIRE_ARGUMENT "serve"
+#define ERRAND__WIRE_TEMPLATE "template"
 enum {
-    ERRAND__WIRE_VERSION = 1,
+    ERRAND__WIRE_VERSION = 2,
     ERRAND__WIRE_PAGE = 4096,
     ERRAND__WIRE_ENTRIES = 1024,
     ERRAND__WIRE_PATHS = 64,
@@ -195,6 +200,21 @@ typedef struct errand__wire_entry {
     uint32_t library, symbol, signature; /* offsets of strings; 0 = NULL */
     uint32_t skip; /* 1 = its library is not opened: it has ended workers before */
 } errand__wire_entry;
+
+/* ---- a template --------------------------------------------------------------------------- */
+/* Packets of a socket.  The template says that it is there by a birth whose ticket is 0.  Each ask
+ * brings the files of one worker (request, response, lifeline and, with group, the one to join by) and is
+ * answered by one birth, which brings the worker's pidfd, or an error. */
+typedef struct errand__wire_ask {
+    uint32_t ticket; /* never 0 */
+    uint32_t group;  /* 1 = the fourth file is there */
+} errand__wire_ask;
+typedef struct errand__wire_birth {
+    uint32_t ticket;
+    uint32_t error; /* an errno; 0 = there is one */
+    int32_t pid;
+} errand__wire_birth;
+enum { ERRAND__WIRE_ASKED = 4 }; /* files that an ask may bring */
 
 /* Exit codes of the worker: meant as set-up failures only before ready. */
 enum {

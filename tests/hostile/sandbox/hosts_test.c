@@ -40,8 +40,10 @@ begin(hostile_pool *pool, const char *worker, uint32_t workers, uint32_t reuse)
     if (reuse == 0)
         config.crash_limit = 0; /* as by default */
     policy.reuse = reuse;
-    if (worker != NULL)
+    if (worker != NULL) { /* which comes and goes: a template would need it once */
         config.worker_path = worker;
+        config.flags = ERRAND_SANDBOX_NO_TEMPLATE;
+    }
     if (hostile_begin(pool, &config, ERRAND_TEST_JOBS, text, sizeof text))
         return true;
     printf("no sandbox: %s\n", text);

@@ -329,6 +329,17 @@ signals_state(const trial *now)
     }
     return count;
 }
+/* What guards this thread's stack, where it can be read; else 0. */
+static int64_t
+stack_guard(const trial *now)
+{
+    int64_t guard = 0;
+    (void)now;
+#if defined(__x86_64__) && defined(__LP64__)
+    __asm__ __volatile__("movq %%fs:0x28, %0" : "=r"(guard));
+#endif
+    return guard;
+}
 static int64_t
 opens_library(const trial *now)
 {
@@ -455,6 +466,7 @@ static const struct {
               {"fork bomb", fork_bomb},
               {"thread", starts_thread},
               {"signals", signals_state},
+              {"guard", stack_guard},
               {"dlopen", opens_library},
               {"close everything", close_everything},
               {"write everywhere", write_everywhere},

@@ -34,7 +34,7 @@ what_is_missing_or_wrong_is_named(void **state)
                      ERRAND_EINVAL);
     assert_non_null(strstr(text, "workers_max"));
     config.workers_max = 0;
-    config.flags = 1;
+    config.flags = 2;
     assert_int_equal(errand_sandbox_create(&config, &executor, text, size),
                      ERRAND_EINVAL);
     config.flags = 0;

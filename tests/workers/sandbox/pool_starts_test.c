@@ -140,6 +140,8 @@ starts_setup(void **state)
     self->config.policy = &self->policy;
     self->config.worker_path = test_reachable(ERRAND_TEST_WORKER);
     self->config.crash_limit = 1000;
+    self->config.flags =
+        ERRAND_SANDBOX_NO_TEMPLATE; /* pool_template_test is about those */
     return 0;
 }
 

@@ -465,5 +465,5 @@ reap(void *arg, int32_t pid, int fd, errand__worker_end *out_end)
 errand__launcher
 sim_launcher(sim *self)
 {
-    return (errand__launcher){start, kill_worker, reap, NULL, self, NULL};
+    return (errand__launcher){start, kill_worker, reap, NULL, self, NULL, false};
 }

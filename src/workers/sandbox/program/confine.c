@@ -84,8 +84,8 @@ namespaces(errand__worker *self, uint32_t layers)
     }
 }
 
-static void
-close_from(unsigned first, unsigned last)
+void
+errand__worker_close(unsigned first, unsigned last)
 {
     if (first > last)
         return;
@@ -116,10 +116,10 @@ close_others(const errand__worker *self)
         if (next == ~0u)
             break;
         if (next > from)
-            close_from(from, next - 1);
+            errand__worker_close(from, next - 1);
         from = next + 1;
     }
-    close_from(from, ~0u);
+    errand__worker_close(from, ~0u);
 }
 
 static void
@@ -184,8 +184,8 @@ lifeline_hold(errand__worker *self)
 }
 
 /* The first needs that the host may signal this process when it ends, the second does not. */
-static void
-parent_follow(errand__worker *self)
+void
+errand__worker_follow(errand__worker *self)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         errand__worker_fail(self, ERRAND__SETUP_PARENT, errno,
@@ -340,9 +340,10 @@ threads_now(const errand__worker *self)
 void
 errand__worker_confine(errand__worker *self)
 {
-    parent_follow(self); /* a change of user makes the kernel forget it */
+    errand__worker_follow(self); /* a change of user makes the kernel forget it */
     group_join(self);
-    errand__worker_preload(self);
+    if (!self->preloaded)
+        errand__worker_preload(self);
     self->tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (threads_now(self) > 1)
         errand__worker_fail(self, ERRAND__SETUP_LIBRARY, 0,
@@ -351,7 +352,7 @@ errand__worker_confine(errand__worker *self)
         missing(self, ERRAND_LAYER_LANDLOCK, errno, "landlock");
     ruleset_check(self);
     user_and_namespaces(self);
-    parent_follow(self);
+    errand__worker_follow(self);
     limits(self);
     no_new_privileges(self);
     restrict_files(self, 0, false);

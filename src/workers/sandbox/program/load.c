@@ -97,10 +97,7 @@ tell_why(const errand__worker *self, const char *library, char *out_text, size_t
 static void
 load_entry(errand__worker *self, uint32_t index)
 {
-    const errand__wire_entry *entry =
-        (const errand__wire_entry *)(const void *)(self->setup_bytes +
-                                                   self->setup->entries) +
-        index;
+    const errand__wire_entry *entry = &self->entries[index];
     const char *library = errand__worker_text(self, entry->library);
     const char *symbol = errand__worker_text(self, entry->symbol);
     const char *signature = errand__worker_text(self, entry->signature);
@@ -140,9 +137,9 @@ load_entry(errand__worker *self, uint32_t index)
 void
 errand__worker_load(errand__worker *self)
 {
-    for (uint32_t i = 0; i < self->setup->entry_count; i++)
+    for (uint32_t i = 0; i < self->entry_count; i++)
         load_entry(self, i);
-    loaded_count = self->setup->entry_count;
+    loaded_count = self->entry_count;
 }
 
 const errand__loaded *

@@ -78,18 +78,15 @@ check_sealed(errand__worker *self, int descriptor, const char *name)
                             name);
 }
 
-/* Both files, their versions, and that the request cannot be written. */
+/* The request file, its version, and that it cannot be written. */
 static void
-open_files(errand__worker *self)
+open_request(errand__worker *self)
 {
-    size_t request_size = 0, response_size = 0;
-    void *response =
-        map_file(ERRAND__WIRE_RESPONSE_FD, PROT_READ | PROT_WRITE, &response_size);
-    void *request = map_file(ERRAND__WIRE_REQUEST_FD, PROT_READ, &request_size);
-    if (response == NULL || request == NULL || response_size < sizeof *self->response)
+    size_t size = 0;
+    void *request = map_file(ERRAND__WIRE_REQUEST_FD, PROT_READ, &size);
+    if (request == NULL)
         errand__worker_fail(self, ERRAND__SETUP_WIRE, errno,
-                            "the two files cannot be mapped");
-    self->response = response;
+                            "the request file cannot be mapped");
     self->request = request;
     self->request_bytes = request;
     const errand__wire_request *head = self->request;
@@ -101,24 +98,41 @@ open_files(errand__worker *self)
             "errand-worker is of version %s, the library is not: install both "
             "from one build",
             VERSION);
-    if (head->request_file_size != request_size ||
-        head->response_file_size != response_size ||
-        !fits(head->setup_offset, head->setup_size, request_size) ||
+    if (head->request_file_size != size ||
+        !fits(head->setup_offset, head->setup_size, size) ||
         head->setup_size < sizeof *self->setup || (head->setup_offset & 7) != 0 ||
-        !fits(head->body_offset, head->body_size, request_size) ||
-        !fits(head->return_offset, head->return_size, request_size) ||
-        !fits(head->response_offset, head->response_size, response_size) ||
+        !fits(head->body_offset, head->body_size, size) ||
+        !fits(head->return_offset, head->return_size, size))
+        errand__worker_fail(self, ERRAND__SETUP_WIRE, 0,
+                            "the request file contradicts itself");
+    check_sealed(self, ERRAND__WIRE_REQUEST_FD, "request");
+}
+
+/* First of all, so that what is wrong with the rest can be told. */
+static size_t
+open_response(errand__worker *self)
+{
+    size_t size = 0;
+    void *response = map_file(ERRAND__WIRE_RESPONSE_FD, PROT_READ | PROT_WRITE, &size);
+    if (response == NULL || size < sizeof *self->response)
+        errand__worker_fail(self, ERRAND__SETUP_WIRE, errno,
+                            "the response file cannot be mapped");
+    self->response = response;
+    return size;
+}
+
+static void
+check_response(errand__worker *self, size_t size)
+{
+    const errand__wire_request *head = self->request;
+    if (head->response_file_size != size ||
+        !fits(head->response_offset, head->response_size, size) ||
         head->response_offset < sizeof *self->response ||
         head->response_size < sizeof(errand__wire_error))
         errand__worker_fail(self, ERRAND__SETUP_WIRE, 0,
                             "the request file contradicts itself");
-    self->response_bytes = (unsigned char *)response + head->response_offset;
+    self->response_bytes = (unsigned char *)self->response + head->response_offset;
     self->response_size = head->response_size;
-    self->setup_bytes = self->request_bytes + head->setup_offset;
-    self->setup = (const void *)self->setup_bytes;
-    check_sealed(self, ERRAND__WIRE_REQUEST_FD, "request");
-    close(ERRAND__WIRE_REQUEST_FD);
-    close(ERRAND__WIRE_RESPONSE_FD);
 }
 
 static bool
@@ -127,11 +141,13 @@ list_fits(const errand__wire_request *head, uint64_t offset, uint64_t count, siz
     return fits(offset, count * item, head->setup_size) && (offset & 7) == 0;
 }
 
-static void
-check_setup(errand__worker *self)
+/* The set-up that the request file brings. */
+static const errand__wire_setup *
+checked_setup(errand__worker *self)
 {
     const errand__wire_request *head = self->request;
-    const errand__wire_setup *setup = self->setup;
+    const errand__wire_setup *setup =
+        (const void *)(self->request_bytes + head->setup_offset);
     bool fine =
         setup->struct_size == sizeof *setup && setup->path_count <= ERRAND__WIRE_PATHS &&
         setup->port_count <= ERRAND__WIRE_PORTS &&
@@ -146,6 +162,23 @@ check_setup(errand__worker *self)
                setup->tgid_count[i] <= ERRAND__WIRE_TGIDS;
     if (!fine)
         errand__worker_fail(self, ERRAND__SETUP_WIRE, 0, "the set-up contradicts itself");
+    return setup;
+}
+
+static void
+take_policy(errand__worker *self)
+{
+    self->setup = checked_setup(self);
+    self->setup_bytes = (const void *)self->setup;
+}
+
+static void
+take_entries(errand__worker *self)
+{
+    const errand__wire_setup *setup = checked_setup(self);
+    self->entry_bytes = (const void *)setup;
+    self->entries = (const void *)(self->entry_bytes + setup->entries);
+    self->entry_count = setup->entry_count;
 }
 
 /* What jobs may borrow bytes of. */
@@ -176,30 +209,49 @@ announce(errand__worker *self)
     errand__wire_wake(&response->ready);
 }
 
+void
+errand__worker_live(errand__worker *self)
+{
+    size_t response_size = open_response(self);
+    open_request(self);
+    check_response(self, response_size);
+    if (self->setup == NULL) {
+        take_policy(self);
+        open_input(self);
+    }
+    take_entries(self);
+    close(ERRAND__WIRE_REQUEST_FD);
+    close(ERRAND__WIRE_RESPONSE_FD);
+    self->processors = errand__cpus_allowed();
+    errand__report_init(self->response,
+                        self->setup->on_deny == (uint32_t)ERRAND_DENY_REPORT);
+    errand__worker_confine(self);
+    errand__worker_load(self);
+    errand__worker_seal(self);
+    announce(self);
+    errand__worker_serve(self);
+}
+
 int
 main(int count, char **words)
 {
-    if (count == 2 && strcmp(words[1], "--version") == 0) {
+    const char *word = count == 2 ? words[1] : "";
+    if (strcmp(word, "--version") == 0) {
         printf("errand-worker %s\n", VERSION);
         return 0;
     }
-    if (count != 2 || strcmp(words[1], ERRAND__WIRE_ARGUMENT) != 0) {
-        fprintf(stderr,
-                "errand-worker %s: a process in which the errand library runs jobs that "
-                "it does not trust.\nThe library starts it; there is nothing to start "
-                "by hand.\n",
-                VERSION);
-        return 2;
+    if (strcmp(word, ERRAND__WIRE_ARGUMENT) == 0)
+        errand__worker_live(&worker);
+    if (strcmp(word, ERRAND__WIRE_TEMPLATE) == 0) {
+        open_request(&worker);
+        take_policy(&worker);
+        open_input(&worker);
+        errand__template_serve(&worker, words[1]);
     }
-    open_files(&worker);
-    check_setup(&worker);
-    open_input(&worker);
-    worker.processors = errand__cpus_allowed();
-    errand__report_init(worker.response,
-                        worker.setup->on_deny == (uint32_t)ERRAND_DENY_REPORT);
-    errand__worker_confine(&worker);
-    errand__worker_load(&worker);
-    errand__worker_seal(&worker);
-    announce(&worker);
-    errand__worker_serve(&worker);
+    fprintf(stderr,
+            "errand-worker %s: a process in which the errand library runs jobs that "
+            "it does not trust.\nThe library starts it; there is nothing to start "
+            "by hand.\n",
+            VERSION);
+    return 2;
 }

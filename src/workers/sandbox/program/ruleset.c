@@ -137,13 +137,12 @@ allow_policy(const errand__worker *self, int ruleset, int abi, bool loading)
 static bool
 allow_loading(const errand__worker *self, int ruleset, int abi)
 {
-    const errand__wire_entry *entries =
-        (const void *)(self->setup_bytes + self->setup->entries);
+    const errand__wire_entry *entries = self->entries;
     for (size_t i = 0; i < sizeof loader_places / sizeof loader_places[0]; i++) {
         if (!allow_place(ruleset, abi, loader_places[i]))
             return false;
     }
-    for (uint32_t i = 0; i < self->setup->entry_count; i++) {
+    for (uint32_t i = 0; i < self->entry_count; i++) {
         const char *library = errand__worker_text(self, entries[i].library);
         if (library == NULL || library[0] != '/')
             continue;

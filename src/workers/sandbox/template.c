@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/* Design notes: the process from which workers are forked (its inside: program/template.c).
+ *
+ * - It is started when the first worker that was ready has ended: a pool that loses none needs
+ *   none.  Only one that has said that it is there is asked, and nobody waits for its answer: the slot
+ *   is STARTING meanwhile.
+ * - An answer that does not come in ASK_NS, makes no sense or says no ends the template; what it was
+ *   asked for is started as without one, and the next template is tried later and later.
+ *   So no start fails for its sake.
+ * - What it forks is in its process group until the host has heard of it, and is then moved to one of
+ *   its own.  So after its end those that nobody has heard of can be told from all others: they are
+ *   killed, cut and reaped by that group before anything else happens to their slots.
+ * - The group's number cannot be another's while one of it is not reaped, and the host's other
+ *   threads may reap: it is looked whether the template is there still before the group is signalled. */
+#include "workers/sandbox/template.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "workers/sandbox/sandbox.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+#define LOAD_NS     UINT64_C(10000000000) /* until it is there; nobody waits for that */
+#define ASK_NS      UINT64_C(100000000)
+#define BACKOFF_MIN UINT64_C(100000000)
+#define BACKOFF_MAX UINT64_C(60000000000)
+#define PROVEN      16 /* answers after which an end is no reason to wait longer */
+
+void
+errand__template_init(errand__template *self, bool off)
+{
+    *self = (errand__template){.off = off, .fd = -1, .socket = -1, .lifeline = -1};
+}
+
+/* ---- start ------------------------------------------------------------------------------------------- */
+
+static size_t
+whole_pages(size_t size)
+{
+    return (size + ERRAND__WIRE_PAGE - 1) / ERRAND__WIRE_PAGE * ERRAND__WIRE_PAGE;
+}
+
+/* The file with what all its workers may do.  An errno. */
+static int
+make_request(const errand__sandbox *pool, int *out_fd)
+{
+    size_t at = whole_pages(sizeof(errand__wire_request));
+    size_t setup = errand__setup_size(&pool->policy, NULL, 0);
+    size_t size = at + whole_pages(setup);
+    void *bytes = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int error;
+
+    if (bytes == MAP_FAILED)
+        return errno;
+    error = errand__sandbox_map_file("errand-template", bytes, size, F_SEAL_FUTURE_WRITE,
+                                     out_fd);
+    if (error == 0) {
+        errand__wire_request *request = bytes;
+
+        errand__sandbox_sign(request);
+        request->request_file_size = size;
+        request->input_file_size =
+            pool->region != NULL ? errand__region_size(pool->region) : 0;
+        request->setup_offset = at;
+        request->setup_size = setup;
+        errand__setup_write(&pool->policy, NULL, 0, (uint32_t)getpid(),
+                            (unsigned char *)bytes + at);
+    }
+    munmap(bytes, size);
+    return error;
+}
+
+static bool
+listen_to(const errand__sandbox *pool, int fd, uint32_t number)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+
+    return epoll_ctl(pool->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void
+close_one(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* A socket and a lifeline, with its ends for the template in files. */
+static bool
+make_ends(errand__template *self, errand__worker_files *files)
+{
+    int sockets[2], pipes[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+        return false;
+    self->socket = sockets[0];
+    files->response_fd = sockets[1];
+    if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0)
+        return false;
+    files->lifeline_fd = pipes[0];
+    self->lifeline = pipes[1];
+    return true;
+}
+
+static bool
+start(errand__sandbox *pool)
+{
+    errand__template *self = &pool->template;
+    errand__worker_files files = {
+        .request_fd = -1,
+        .response_fd = -1,
+        .lifeline_fd = -1,
+        .path_fds = pool->path_fds,
+        .path_count = pool->path_count,
+        .input_fd = pool->region != NULL ? errand__region_fd(pool->region) : -1,
+        .join_fd = -1,
+        .template = true};
+    bool started =
+        make_request(pool, &files.request_fd) == 0 && make_ends(self, &files) &&
+        pool->launcher.start(pool->launcher.arg, &files, &self->pid, &self->fd) == 0;
+
+    close_one(&files.request_fd);
+    close_one(&files.response_fd);
+    close_one(&files.lifeline_fd);
+    return started;
+}
+
+/* ---- end --------------------------------------------------------------------------------------------- */
+
+/* Of a slot that waits for it. */
+static bool
+is_asked(const errand__sandbox_slot *slot)
+{
+    return slot->ticket != 0 && errand__slot_phase_of(slot) == ERRAND__SLOT_STARTING;
+}
+
+/* A child that nobody has reaped, dead or alive. */
+static bool
+is_child(int fd)
+{
+    siginfo_t info;
+
+    return waitid((idtype_t)P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static void
+fail(errand__template *self, uint64_t now)
+{
+    if (self->answered >= PROVEN || self->backoff_ns == 0)
+        self->backoff_ns = BACKOFF_MIN;
+    else
+        self->backoff_ns =
+            self->backoff_ns * 2 > BACKOFF_MAX ? BACKOFF_MAX : self->backoff_ns * 2;
+    self->retry_ns = now + self->backoff_ns;
+}
+
+/* Everything that is in its group and that it may be told by. */
+static void
+kill_group(errand__sandbox *pool)
+{
+    errand__template *self = &pool->template;
+
+    pool->launcher.kill(pool->launcher.arg, self->pid, self->fd);
+    if (is_child(self->fd))
+        (void)kill(-self->pid, SIGKILL);
+    errand__lifeline_cut(&self->lifeline);
+    for (uint32_t i = 0; i < pool->workers_max; i++)
+        if (is_asked(&pool->slots[i]))
+            errand__slot_cut(&pool->slots[i]);
+}
+
+static void listen_all(errand__sandbox *pool);
+
+static void
+begin_end(errand__sandbox *pool, uint64_t now, bool failed)
+{
+    errand__template *self = &pool->template;
+
+    listen_all(pool); /* what it has forked is known, as far as it said so */
+    if (failed)
+        fail(self, now);
+    kill_group(pool);
+    /* A copy of this process may keep it open. */
+    (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, self->socket, NULL);
+    close_one(&self->socket);
+    self->phase = ERRAND__TEMPLATE_ENDING;
+    self->since_ns = now;
+}
+
+/* Is nothing of its group left? */
+static bool
+reap_group(const errand__template *self)
+{
+    siginfo_t info;
+
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_PGID, (id_t)self->pid, &info, WEXITED | WNOHANG) == 0) {
+            if (info.si_pid == 0)
+                return false;
+        } else if (errno != EINTR) {
+            return true;
+        }
+    }
+}
+
+static void
+free_slots(errand__sandbox *pool)
+{
+    for (uint32_t i = 0; i < pool->workers_max; i++)
+        if (is_asked(&pool->slots[i]))
+            errand__sandbox_monitor_bury(&pool->slots[i]);
+}
+
+static void
+finish_end(errand__sandbox *pool, uint64_t now)
+{
+    errand__template *self = &pool->template;
+
+    if (reap_group(self)) {
+        (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, self->fd, NULL);
+        close_one(&self->fd);
+        self->phase = ERRAND__TEMPLATE_NONE;
+        free_slots(pool);
+        return;
+    }
+    pool->tick = true;
+    if (now - self->since_ns > ASK_NS)
+        free_slots(pool); /* who still dies holds files that nobody looks at any more */
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------ */
+
+/* Which slot's worker it is, or NULL. */
+static errand__sandbox_slot *
+find_asked(errand__sandbox *pool, uint32_t ticket)
+{
+    for (uint32_t i = 0; i < pool->workers_max; i++)
+        if (ticket != 0 && pool->slots[i].ticket == ticket && is_asked(&pool->slots[i]))
+            return &pool->slots[i];
+    return NULL;
+}
+
+/* Takes a worker that was forked.  False: that makes no sense; the descriptor is the caller's then. */
+static bool
+take_worker(errand__sandbox *pool, const errand__wire_birth *birth, int fd)
+{
+    errand__template *self = &pool->template;
+    errand__sandbox_slot *slot = find_asked(pool, birth->ticket);
+
+    /* The last fails for a child that is a program of its own. */
+    if (slot == NULL || birth->error != 0 || fd < 0 || birth->pid <= 0 ||
+        !errand__pidfd_names(fd, birth->pid) || !is_child(fd) ||
+        setpgid(birth->pid, birth->pid) != 0)
+        return false;
+    slot->pid = birth->pid;
+    slot->fd = fd;
+    slot->ticket = 0;
+    self->answered++;
+    if (errand__sandbox_heed_worker(slot, pool->launcher.program)) {
+        errand__lock_acquire(&pool->lock);
+        pool->counts.forked++;
+        errand__lock_release(&pool->lock);
+    }
+    return true;
+}
+
+/* One packet.  False: there is none, or no sense in it. */
+static bool
+listen_once(errand__sandbox *pool)
+{
+    errand__template *self = &pool->template;
+    errand__wire_birth birth;
+    struct iovec part = {&birth, sizeof birth};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } more;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &more,
+                             .msg_controllen = sizeof more.room};
+    ssize_t size;
+    int fd = -1;
+    bool sense;
+
+    do
+        size = recvmsg(self->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (size < 0 && errno == EINTR);
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return false;
+    if (size > 0 && CMSG_FIRSTHDR(&message) != NULL &&
+        more.head.cmsg_level == SOL_SOCKET && more.head.cmsg_type == SCM_RIGHTS &&
+        more.head.cmsg_len == CMSG_LEN(sizeof fd))
+        memcpy(&fd, CMSG_DATA(&more.head), sizeof fd);
+    sense = size == (ssize_t)sizeof birth &&
+            (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0;
+    if (sense && self->phase == ERRAND__TEMPLATE_LOADING) {
+        sense = birth.ticket == 0 && birth.error == 0 && fd < 0;
+        if (sense)
+            self->phase = ERRAND__TEMPLATE_THERE;
+    } else if (sense) {
+        sense = take_worker(pool, &birth, fd);
+        fd = sense ? -1 : fd;
+    }
+    close_one(&fd);
+    self->broken = self->broken || !sense;
+    return sense;
+}
+
+static void
+listen_all(errand__sandbox *pool)
+{
+    while (listen_once(pool)) {
+    }
+}
+
+bool
+errand__template_hear(errand__sandbox *pool, uint32_t event)
+{
+    errand__template *self = &pool->template;
+
+    if (event != ERRAND__TEMPLATE_SAYS && event != ERRAND__TEMPLATE_ENDED)
+        return false;
+    if (self->phase == ERRAND__TEMPLATE_ENDING) {
+        (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, self->fd, NULL);
+    } else if (event == ERRAND__TEMPLATE_ENDED) {
+        self->broken = true;
+        (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, self->fd, NULL);
+    } else {
+        listen_all(pool);
+    }
+    return true;
+}
+
+/* ---- questions ---------------------------------------------------------------------------------------- */
+
+bool
+errand__template_ask(errand__sandbox_slot *slot, const errand__worker_files *files)
+{
+    errand__template *self = &slot->pool->template;
+    errand__wire_ask ask = {.ticket = ++self->ticket, .group = files->join_fd >= 0};
+    int fds[ERRAND__WIRE_ASKED] = {files->request_fd, files->response_fd,
+                                   files->lifeline_fd, files->join_fd};
+    const size_t used = sizeof(int) * (3 + ask.group);
+    struct iovec part = {&ask, sizeof ask};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof fds)];
+    } more = {.room = {0}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &more,
+                             .msg_controllen = CMSG_SPACE(used)};
+
+    if (self->phase != ERRAND__TEMPLATE_THERE || self->broken)
+        return false;
+    if (ask.ticket == 0)
+        ask.ticket = ++self->ticket;
+    more.head = (struct cmsghdr){CMSG_LEN(used), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(&more.head), fds, used);
+    if (sendmsg(self->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+        (ssize_t)sizeof ask) {
+        self->broken = true;
+        return false;
+    }
+    slot->ticket = ask.ticket;
+    return true;
+}
+
+/* ---- its life ----------------------------------------------------------------------------------------- */
+
+/* Has somebody waited too long for an answer? */
+static bool
+is_late(errand__sandbox *pool, uint64_t now)
+{
+    for (uint32_t i = 0; i < pool->workers_max; i++)
+        if (is_asked(&pool->slots[i]) && now - pool->slots[i].started_ns > ASK_NS &&
+            now > pool->slots[i].started_ns)
+            return true;
+    return false;
+}
+
+void
+errand__template_tend(errand__sandbox *pool, uint64_t now, bool closing)
+{
+    errand__template *self = &pool->template;
+    bool loading = self->phase == ERRAND__TEMPLATE_LOADING;
+
+    if (loading || self->phase == ERRAND__TEMPLATE_THERE) {
+        bool failed = self->broken || (loading && now - self->since_ns > LOAD_NS) ||
+                      is_late(pool, now);
+
+        if (failed || closing)
+            begin_end(pool, now, failed);
+    }
+    if (self->phase == ERRAND__TEMPLATE_ENDING)
+        finish_end(pool, now);
+}
+
+void
+errand__template_consider(errand__sandbox *pool, uint64_t now)
+{
+    errand__template *self = &pool->template;
+    bool ready = false;
+
+    if (self->off || !self->wanted || self->phase != ERRAND__TEMPLATE_NONE ||
+        now < self->retry_ns || now < pool->open_until_ns || now < pool->retry_ns)
+        return;
+    for (uint32_t i = 0; i < pool->workers_max; i++) {
+        unsigned phase = errand__slot_phase_of(&pool->slots[i]);
+
+        if (phase == ERRAND__SLOT_STARTING)
+            return; /* first those for whom somebody may wait */
+        ready = ready || phase == ERRAND__SLOT_IDLE || phase == ERRAND__SLOT_BUSY ||
+                phase == ERRAND__SLOT_HELD;
+    }
+    if (!ready)
+        return; /* the program may be none */
+    self->wanted = self->broken = false;
+    self->answered = 0;
+    self->since_ns = now;
+    if (start(pool)) {
+        self->phase = ERRAND__TEMPLATE_LOADING;
+        self->broken = !listen_to(pool, self->fd, ERRAND__TEMPLATE_ENDED) ||
+                       !listen_to(pool, self->socket, ERRAND__TEMPLATE_SAYS);
+        pool->tick = pool->tick || self->broken;
+        return;
+    }
+    fail(self, now);
+    close_one(&self->socket);
+    close_one(&self->lifeline);
+}
