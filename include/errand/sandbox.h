@@ -127,7 +127,7 @@ typedef struct errand_sandbox_config {
  *     nothing else; later workers are forked from it, which takes a third of the time, and confine
  *     themselves as started ones do, by the policy as it was at first.  They have the address layout
  *     and the guard of saved pointers in common with each other (on x86-64 not that of stacks): who learns
- *     one worker's addresses knows those of the next.  Where it fails, hangs (100 ms) or may not be had,
+ *     one worker's addresses knows those of the next.  Where it fails, hangs (0.5 s) or may not be had,
  *     workers are started without.  NO_TEMPLATE: never.
  *   Workers above workers_min, once started, stay until they are recycled.
  *   The program: worker_path; if NULL, libexec/errand-worker in the folder of the file that holds

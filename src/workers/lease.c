@@ -67,6 +67,13 @@ errand__lease_hold(errand_lease *lease)
     atomic_fetch_add_explicit(&lease->refs, 1, memory_order_relaxed);
 }
 
+bool
+errand__lease_is_alone(const errand_lease *lease)
+{
+    return atomic_load_explicit(&lease->refs, memory_order_acquire) <=
+           1; /* Pairs: lease-refs */
+}
+
 void
 errand__lease_let(errand_lease *lease)
 {

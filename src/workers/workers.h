@@ -61,6 +61,8 @@ struct errand_lease {
 void errand__lease_hold(errand_lease *lease);
 void errand__lease_let(
     errand_lease *lease); /* the last one frees it and lets executor, block go */
+/* Does nobody hold it but (at most) the caller? */
+bool errand__lease_is_alone(const errand_lease *lease);
 
 struct errand__executor_ops {
     const char *name;

@@ -4,7 +4,9 @@
  * - A lease's end ends what its jobs still have out: each is looked at once more, then settled, and
  *   its worker killed, so that nothing of the lease runs afterwards.
  * - The last reference may be given up by one of the pool's own threads, when it settles the last
- *   job of a lease that is gone; then nobody waits for the monitor, which frees the pool itself. */
+ *   job of a lease that is gone; then nobody waits for the monitor, which frees the pool itself.  So a
+ *   lease's end waits until they have let go of it, for a second at most: whoever gives up the last
+ *   lease and the executor then finds no worker left (S15). */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -114,6 +116,10 @@ sandbox_detach(errand_lease *lease, uint64_t deadline_ns)
     errand__outcome_leave(place);
     if (atomic_load_explicit(&pool->waiting, memory_order_seq_cst) != 0)
         errand__sandbox_monitor_kick(pool); /* others' jobs, for the workers of these */
+    /* A thread of the pool that has just ended a job lets go of the lease a moment later.  If it were
+     * the last, nobody would wait for the workers' ends. */
+    while (!errand__lease_is_alone(lease) && errand__clock_now() < deadline_ns)
+        sched_yield();
 }
 
 static void

@@ -42,12 +42,8 @@ errand__sandbox_heed_worker(errand__sandbox_slot *slot, const char *program)
     errand__sandbox *pool = slot->pool;
     errand__worker_end end;
 
-    if (listen_to(slot)) {
-        errand__lock_acquire(&pool->lock);
-        pool->counts.started++;
-        errand__lock_release(&pool->lock);
+    if (listen_to(slot))
         return true;
-    }
     int error = errno;
     pool->launcher.kill(pool->launcher.arg, slot->pid, slot->fd);
     errand__slot_cut(slot);
@@ -89,6 +85,9 @@ start_worker(errand__sandbox_slot *slot, uint64_t now)
     if (!started)
         return;
     slot->started_ns = now;
+    errand__lock_acquire(&slot->pool->lock);
+    slot->pool->counts.started++;
+    errand__lock_release(&slot->pool->lock);
     errand__slot_move(slot, ERRAND__SLOT_STARTING);
     errand__watcher_wake(slot->pool);
 }

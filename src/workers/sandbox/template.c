@@ -32,7 +32,7 @@
 #define P_PIDFD 3
 #endif
 #define LOAD_NS     UINT64_C(10000000000) /* until it is there; nobody waits for that */
-#define ASK_NS      UINT64_C(100000000)
+#define ASK_NS      UINT64_C(500000000)   /* a busy machine is no hung template */
 #define BACKOFF_MIN UINT64_C(100000000)
 #define BACKOFF_MAX UINT64_C(60000000000)
 #define PROVEN      16 /* answers after which an end is no reason to wait longer */
@@ -216,12 +216,23 @@ reap_group(const errand__template *self)
     }
 }
 
+/* One that was asked for did not start. */
+static void
+uncount(errand__sandbox *pool)
+{
+    errand__lock_acquire(&pool->lock);
+    pool->counts.started--;
+    errand__lock_release(&pool->lock);
+}
+
 static void
 free_slots(errand__sandbox *pool)
 {
     for (uint32_t i = 0; i < pool->workers_max; i++)
-        if (is_asked(&pool->slots[i]))
+        if (is_asked(&pool->slots[i])) {
             errand__sandbox_monitor_bury(&pool->slots[i]);
+            uncount(pool);
+        }
 }
 
 static void
@@ -269,11 +280,13 @@ take_worker(errand__sandbox *pool, const errand__wire_birth *birth, int fd)
     slot->fd = fd;
     slot->ticket = 0;
     self->answered++;
-    if (errand__sandbox_heed_worker(slot, pool->launcher.program)) {
-        errand__lock_acquire(&pool->lock);
-        pool->counts.forked++;
-        errand__lock_release(&pool->lock);
+    if (!errand__sandbox_heed_worker(slot, pool->launcher.program)) {
+        uncount(pool);
+        return true;
     }
+    errand__lock_acquire(&pool->lock);
+    pool->counts.forked++;
+    errand__lock_release(&pool->lock);
     return true;
 }
 

@@ -93,6 +93,13 @@ look_around(walk *self, const char *name)
     if (!hostile_settle(&self->pool))
         complain(self, name, "the pool does not come to rest");
     hostile_process_read(&now);
+    if (now.descriptors != self->process.descriptors ||
+        now.children != self->process.children) {
+        /* A busy machine may have cost the pool its template: what has leaked is there with the next. */
+        if (!hostile_warm(&self->pool) || !hostile_settle(&self->pool))
+            complain(self, name, "no worker is forked");
+        hostile_process_read(&now);
+    }
     if (now.descriptors != self->process.descriptors)
         complain(self, name, "another number of descriptors");
     if (now.threads != self->process.threads)
@@ -169,6 +176,8 @@ walk_begin(walk *self)
     for (int i = 0; i < 3; i++)
         if (hostile_run(&self->pool, "job_ok", NULL, 0, 0) != ENDS_OK)
             complain(self, "job_ok", "an honest job fails");
+    if (!hostile_warm(&self->pool)) /* most are forked from then on */
+        complain(self, "template", "no worker was forked");
     if (!hostile_settle(&self->pool))
         return false;
     hostile_process_read(&self->process);

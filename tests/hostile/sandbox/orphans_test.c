@@ -34,7 +34,8 @@ enum { STATES = sizeof states / sizeof states[0], OTHER_USER = 1 };
 
 typedef struct host {
     host_kind kind;
-    int told; /* a pipe: its jobs run */
+    int told;  /* a pipe: its jobs run */
+    bool warm; /* its workers are forked from a template */
 } host;
 
 static bool
@@ -98,6 +99,8 @@ be_host(void *arg)
 
     if (!make_host(&pool, self->kind, 0))
         return 90;
+    if (self->warm && !hostile_warm(&pool))
+        return 94;
     for (int i = 0; i < STATES; i++)
         if (!start(&pool, states[i], 0))
             return 91;
@@ -153,19 +156,39 @@ is_confined(int pid)
     return mode == 2;
 }
 
-/* Stops the workers of that host: those that are stopped before they are confined have run nothing yet
- * and hear of the host's end when they go on. */
+/* A template runs nothing foreign and is not confined.  What it has just forked is in its group. */
+static bool
+is_template(int pid)
+{
+    char path[64], line[64] = "";
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    FILE *words = fopen(path, "r");
+    size_t size = words == NULL ? 0 : fread(line, 1, sizeof line - 1, words);
+    if (words != NULL)
+        fclose(words);
+    return size != 0 && strcmp(line + strlen(line) + 1, "template") == 0 &&
+           getpgid(pid) == pid;
+}
+
+/* Stops the workers of that host, and its template: those that are stopped before they are confined have
+ * run nothing yet and hear of the host's end when they go on. */
 static void
 stop_workers(pid_t parent)
 {
     char command[64];
+    bool found = false; /* it is older than what it forks */
     int child;
 
     snprintf(command, sizeof command, "cat /proc/%d/task/*/children", (int)parent);
     FILE *list = popen(command, "r");
-    while (list != NULL && fscanf(list, "%d", &child) == 1)
-        if (is_confined(child))
+    while (list != NULL && fscanf(list, "%d", &child) == 1) {
+        bool template = !found && is_template(child);
+
+        found = found || template;
+        if (template || is_confined(child))
             kill(child, SIGSTOP);
+    }
     if (list != NULL)
         pclose(list);
 }
@@ -183,7 +206,7 @@ kill_hosts(host_kind kind, uint64_t rounds)
         int told[2];
         char byte;
         uint64_t nap = (uint64_t)rand_r(&seed) % 20000;
-        host self = {kind, 0};
+        host self = {kind, 0, round / 4 % 2 == 0};
 
         assert_int_equal(pipe(told), 0);
         self.told = told[1];

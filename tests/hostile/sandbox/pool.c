@@ -183,6 +183,23 @@ hostile_settle(hostile_pool *self)
     return false;
 }
 
+bool
+hostile_warm(hostile_pool *self)
+{
+    errand_sandbox_snapshot before = {.struct_size = sizeof before}, now;
+    const int seven = 7;
+
+    if (errand_sandbox_snapshot_read(self->executor, &before) != ERRAND_OK)
+        return false;
+    now = before;
+    for (int i = 0; i < 1000 && now.forked == before.forked; i++)
+        if (hostile_run(self, "job_exit_now", &seven, sizeof seven, 0) != ENDS_EXITED ||
+            hostile_run(self, "job_ok", NULL, 0, 0) != ENDS_OK ||
+            errand_sandbox_snapshot_read(self->executor, &now) != ERRAND_OK)
+            return false;
+    return now.forked != before.forked;
+}
+
 /* ---- this process ------------------------------------------------------------------------------------ */
 
 static unsigned

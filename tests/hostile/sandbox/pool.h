@@ -67,6 +67,9 @@ int hostile_ends_of(const errand_completion *completion);
 /* Waits until no worker runs, starts or dies.  False: not within ten seconds. */
 bool hostile_settle(hostile_pool *self);
 
+/* Ends workers until one was forked from the template: from now on that is there.  False: none was. */
+bool hostile_warm(hostile_pool *self);
+
 void hostile_process_read(hostile_process *out_process);
 const char *hostile_ends_text(int ends); /* names, by "|"; static */
 uint64_t hostile_now(void);
