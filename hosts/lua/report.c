@@ -76,14 +76,6 @@ write_detail(const errand_payload *payload, char *out, size_t size)
     }
 }
 
-static const char *
-outcome_word(errand_outcome outcome)
-{
-    static const char *const words[] = {"unknown",   "completed", "failed",
-                                        "cancelled", "panicked",  "crashed"};
-    return words[outcome >= 1 && outcome <= 5 ? outcome : 0];
-}
-
 /* Stored times are rounded; what people read is not later than the moment when they read it. */
 static uint64_t
 time_of(errand__lua_run *run, const errand_completion *completion)
@@ -105,7 +97,7 @@ errand__lua_report_completion(void *arg, struct errand_completion *completion)
     errand_lua_event event = {
         .name = completion->operation != NULL ? completion->operation : "",
         .subject = "",
-        .outcome = outcome_word(completion->outcome),
+        .outcome = errand_outcome_name(completion->outcome),
         .detail = detail,
         .late = (completion->flags & ERRAND_LATE) != 0,
         .time_ns = time_of(run, completion),

@@ -140,12 +140,14 @@ _Static_assert(sizeof(errand_status) == 4, "errand needs enums of four bytes");
 /* errand_status_name: the status's name without its prefix, for example "ESPENT".
  * errand_status_text: one sentence with cause and mend.  Unknown: "unknown".
  * errand_code_name, errand_code_text: the same for a completion's failure code.
+ * errand_outcome_name: "completed", "failed", "cancelled", "panicked", "crashed".
  *
  * Thread: [any], also in a forked child.  Gives: a string that lives for ever. */
 ERRAND_API const char *errand_status_name(errand_status status);
 ERRAND_API const char *errand_status_text(errand_status status);
 ERRAND_API const char *errand_code_name(errand_code code);
 ERRAND_API const char *errand_code_text(errand_code code);
+ERRAND_API const char *errand_outcome_name(errand_outcome outcome);
 
 /* errand_version: "major.minor.patch" of the library that is loaded.   Thread: [any]. */
 ERRAND_API const char *errand_version(void);

@@ -63,6 +63,24 @@ errand_code_text(errand_code code)
 }
 
 const char *
+errand_outcome_name(errand_outcome outcome)
+{
+    switch (outcome) {
+    case ERRAND_COMPLETED:
+        return "completed";
+    case ERRAND_FAILED:
+        return "failed";
+    case ERRAND_CANCELLED:
+        return "cancelled";
+    case ERRAND_PANICKED:
+        return "panicked";
+    case ERRAND_CRASHED:
+        return "crashed";
+    }
+    return UNKNOWN;
+}
+
+const char *
 errand_version(void)
 {
     return VERSION(ERRAND_VERSION_MAJOR, ERRAND_VERSION_MINOR, ERRAND_VERSION_PATCH);

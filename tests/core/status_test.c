@@ -84,6 +84,17 @@ only_ok_has_number_zero(void **state)
 }
 
 static void
+outcomes_are_named_as_they_are_printed(void **state)
+{
+    static const char *const names[] = {"completed", "failed", "cancelled", "panicked",
+                                        "crashed"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_string_equal(errand_outcome_name((errand_outcome)(i + 1)), names[i]);
+}
+
+static void
 unknown_numbers_are_named_unknown(void **state)
 {
     (void)state;
@@ -91,6 +102,7 @@ unknown_numbers_are_named_unknown(void **state)
     assert_string_equal(errand_status_text((errand_status)0x7fff), "unknown");
     assert_string_equal(errand_code_name((errand_code)ERRAND_CODES), "unknown");
     assert_string_equal(errand_code_text((errand_code)0x7fff), "unknown");
+    assert_string_equal(errand_outcome_name((errand_outcome)0), "unknown");
 }
 
 static void
@@ -125,6 +137,7 @@ main(void)
         cmocka_unit_test(no_number_or_sentence_is_used_twice),
         cmocka_unit_test(codes_are_counted_without_gaps),
         cmocka_unit_test(only_ok_has_number_zero),
+        cmocka_unit_test(outcomes_are_named_as_they_are_printed),
         cmocka_unit_test(unknown_numbers_are_named_unknown),
         cmocka_unit_test(sentences_fit_a_line_and_end_without_a_stop),
         cmocka_unit_test(version_is_that_of_the_header),

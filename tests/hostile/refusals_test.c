@@ -2,7 +2,10 @@
 /* Goal: each refusal that is not of the general kind (see misuse_test.c) is answered as documented,
  * and what was refused is good afterwards (O10, O80).
  * Method: one call after the other on a stage that is used up and closed at the end. */
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include "errand/waits.h"
 #include "stage.h"
 
 static void
@@ -369,6 +372,48 @@ a_seeded_runtime_that_refuses_foreign_input_is_ereproduce(void **state)
     assert_int_equal(self->misuses, 0);
 }
 
+static void
+keep_message(void *arg, errand_completion *completion)
+{
+    snprintf(arg, 256, "%s", completion->message);
+}
+
+/* O80: what waits on a reactor says so on every other executor, at its submit or at its end. */
+static void
+a_timer_on_another_executor_names_the_reactor(void **state)
+{
+    stage *self = *state;
+    char message[256] = "";
+    errand_executor *pool, *async;
+    errand_runtime *runtime;
+    errand_lease *lease;
+    errand_spec spec;
+    size_t count = 0;
+
+    assert_int_equal(errand_runtime_create(NULL, &runtime), ERRAND_OK);
+    assert_int_equal(errand_blocking_create(NULL, &pool), ERRAND_OK);
+    assert_int_equal(errand_attach(runtime, pool, 0, &lease), ERRAND_OK);
+    assert_int_equal(errand_spec_timer(&spec, 1), ERRAND_OK);
+    assert_int_equal(errand_start(lease, &spec, NULL, NULL), ERRAND_EUNSUPPORTED);
+    assert_non_null(strstr(self->text, "errand_reactor_create"));
+    stage_forget_misuse(self);
+    assert_int_equal(errand_async_create(NULL, &async), ERRAND_OK);
+    assert_int_equal(errand_attach(runtime, async, 0, &lease), ERRAND_OK);
+    assert_int_equal(errand_start(lease, &spec, NULL, NULL), ERRAND_OK);
+    while (count == 0) {
+        assert_int_equal(errand_park(runtime, UINT64_MAX), ERRAND_OK);
+        assert_int_equal(errand_drain(runtime, 1, keep_message, message, &count),
+                         ERRAND_OK);
+    }
+    assert_non_null(strstr(message, "errand_reactor_create"));
+    assert_int_equal(
+        errand_runtime_shutdown(&runtime, UINT64_MAX, ERRAND_SHUTDOWN_QUIET, NULL),
+        ERRAND_OK);
+    errand_executor_abandon(&pool);
+    errand_executor_abandon(&async);
+    stage_forget_misuse(self); /* of errand_io_start, which the operation tried */
+}
+
 /* O80: also where a helper of the library found it. */
 static void
 a_config_that_cannot_be_is_told_by_the_name_of_the_call(void **state)
@@ -390,6 +435,7 @@ main(void)
 {
     static const struct CMUnitTest tests[] = {
         USED(what_belongs_to_another_runtime_is_foreign),
+        USED(a_timer_on_another_executor_names_the_reactor),
         USED(a_config_that_cannot_be_is_told_by_the_name_of_the_call),
         CLOSED(a_copy_of_a_token_that_was_used_is_spent),
         USED(a_zeroed_token_is_spent),

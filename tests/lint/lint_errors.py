@@ -23,7 +23,7 @@ FOR_ALL = {"EINVAL", "ETHREAD", "EFORKED", "ECLOSED"}
 EXEMPT = {
     "errand_status_name": "takes any number", "errand_status_text": "takes any number",
     "errand_code_name": "takes any number", "errand_code_text": "takes any number",
-    "errand_reason_name": "takes any number", "errand_version": "takes nothing",
+    "errand_outcome_name": "takes any number", "errand_reason_name": "takes any number", "errand_version": "takes nothing",
     "errand_features": "takes nothing", "errand_misuse_hook": "NULL takes it away",
     "errand_checkpoint_read": "of no runtime; tests/runtime/checkpoint_test.c",
     "errand_checkpoint_load": "of no runtime; tests/runtime/checkpoint_test.c",

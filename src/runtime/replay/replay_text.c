@@ -73,15 +73,6 @@ add_task(sentence *text, const errand_runtime *runtime, uint64_t key, const char
     add(text, "'");
 }
 
-static const char *
-outcome_name(uint32_t outcome)
-{
-    static const char *const names[] = {"?",         "completed", "failed",
-                                        "cancelled", "panicked",  "crashed"};
-
-    return outcome < sizeof names / sizeof names[0] ? names[outcome] : "?";
-}
-
 static void
 add_below(sentence *text, const errand_runtime *runtime, uint64_t key)
 {
@@ -135,7 +126,8 @@ add_step(sentence *text, const errand_runtime *runtime, const errand_step *step)
         break;
     case ERRAND_STEP_COMPLETION:
         add(text, "completion of operation '%s', %s (its result's digest %016llx)", label,
-            outcome_name(step->detail), (unsigned long long)step->value);
+            errand_outcome_name((errand_outcome)step->detail),
+            (unsigned long long)step->value);
         break;
     case ERRAND_STEP_SPAWN:
         add(text, "spawn of task '%s'", label);

@@ -96,7 +96,9 @@ errand__pool_ready(errand_lease *lease, const errand__record *record)
 
     if (record->resource_class == ERRAND_INTERRUPTIBLE_ASYNC)
         return errand__misuse(ERRAND_EUNSUPPORTED, "errand_submit",
-                              "a blocking pool cannot poll; use an async executor");
+                              "a blocking pool cannot poll; attach a reactor "
+                              "(errand_reactor_create), or an async executor for a job "
+                              "that only wakers wake");
     if (lane >= ERRAND_LANES)
         return ERRAND_EINVAL;
     errand__queue *queue = place->queues[lane];

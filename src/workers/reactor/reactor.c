@@ -182,7 +182,8 @@ errand__reactor_ready(errand_lease *lease, const errand__record *record)
     (void)lease;
     if (record->resource_class != ERRAND_INTERRUPTIBLE_ASYNC)
         return errand__misuse(ERRAND_EUNSUPPORTED, "errand_submit",
-                              "a reactor polls and cannot run a blocking job");
+                              "a reactor polls and cannot run a blocking job; attach a "
+                              "blocking pool (errand_blocking_create)");
     return ERRAND_OK;
 }
 

@@ -65,14 +65,6 @@ word_of(uint32_t number, const char *const *words, size_t count)
 #define WORD(number, words) word_of((number), (words), sizeof(words) / sizeof(words)[0])
 
 static const char *
-outcome_word(uint32_t outcome)
-{
-    static const char *const words[] = {NULL,        "completed", "failed",
-                                        "cancelled", "panicked",  "crashed"};
-    return WORD(outcome, words);
-}
-
-static const char *
 why_word(uint32_t why)
 {
     static const char *const words[] = {
@@ -106,7 +98,7 @@ static void
 print_completion(FILE *file, const errand_log_step *step)
 {
     const errand_log_completion *completion = step->completion;
-    fprintf(file, " %s", outcome_word(step->step.detail));
+    fprintf(file, " %s", errand_outcome_name((errand_outcome)step->step.detail));
     if (completion == NULL)
         return;
     if ((completion->flags & ERRAND_LATE) != 0)
@@ -245,7 +237,8 @@ static void
 add_completion(field_list *list, const errand_log_step *step, size_t around)
 {
     const errand_log_completion *completion = step->completion;
-    add(list, "outcome", true, "%s", outcome_word(step->step.detail));
+    add(list, "outcome", true, "%s",
+        errand_outcome_name((errand_outcome)step->step.detail));
     if (completion == NULL)
         return;
     add(list, "code", true, "%s", errand_code_name(completion->code));
