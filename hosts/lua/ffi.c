@@ -114,6 +114,23 @@ lease_of(lua_State *L, library *home, errand__lua_run *run, const char *operatio
 
 /* ---- a call ----------------------------------------------------------------------------------- */
 
+/* With report_denied: what its policy answered with an error. */
+static void
+warn_of_refusals(lua_State *L, const errand_completion *completion, const char *name)
+{
+    errand_sandbox_outcome outcome = {.struct_size = sizeof outcome};
+    char text[160], call[48];
+
+    if (errand_sandbox_outcome_read(completion, &outcome) != ERRAND_OK)
+        return;
+    for (uint32_t i = 0; i < outcome.refused_count; i++) {
+        errand_sandbox_call_name(outcome.refused[i].call, call, sizeof call);
+        snprintf(text, sizeof text, "%s: its policy refused the system call %s: %s", name,
+                 call, strerror(outcome.refused[i].error));
+        lua_warning(L, text, 0);
+    }
+}
+
 static int
 call_over(lua_State *L, int status, lua_KContext context)
 {
@@ -125,6 +142,8 @@ call_over(lua_State *L, int status, lua_KContext context)
     size_t size = 0;
 
     errand__lua_ffi_raised(L, errand__lua_wait_running(L)->run, &completion->identity);
+    if (own->home->isolation.policy.on_deny == ERRAND_DENY_REPORT)
+        warn_of_refusals(L, completion, own->name);
     if (completion->outcome != ERRAND_COMPLETED)
         errand__lua_error_completion(L, completion, own->name);
     if (errand_completion_read(completion, &errand_ffi_result_type, &data, &size) !=

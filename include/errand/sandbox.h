@@ -49,7 +49,8 @@ errand_layers_parse(const char *text, uint32_t *out_layers, char *out_text, size
 typedef enum errand_on_deny {
     ERRAND_DENY_KILL = 0, /* the kernel ends the worker at the call */
     ERRAND_DENY_REPORT =
-        1 /* debugging: the call is named in the completion, then it ends */
+        1 /* debugging: the call is named in the completion, then it ends; and those that
+             get an error are listed in the outcome */
 } errand_on_deny;
 
 enum { ERRAND_PATH_READ = 1, ERRAND_PATH_WRITE = 2, ERRAND_PATH_EXECUTE = 4 };
@@ -161,6 +162,11 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_buffer(
  * CRASHED: EXITED (job_code: status) · POLICY (system call's number and name) · CRASHED
  *   (signal, address) · CPU · OUTPUT (a larger result or file was written) · MEMORY · KILLED ·
  *   PROTOCOL · WORKER_LOST (it ended, and somebody else took its status). */
+enum { ERRAND_SANDBOX_REFUSALS = 8 };
+typedef struct errand_sandbox_refusal {
+    uint16_t call,
+        error; /* the system call's number, the errno that it was answered with */
+} errand_sandbox_refusal;
 typedef struct errand_sandbox_outcome {
     uint32_t struct_size;
     uint32_t layers;       /* achieved by the worker that ran it; 0 = none did */
@@ -177,6 +183,11 @@ typedef struct errand_sandbox_outcome {
     uint64_t user_ns, system_ns,
         peak_bytes; /* of a worker that ended; else 0.  The peak is
                                                 0 also where it was below the host's own */
+    /* With ERRAND_DENY_REPORT: calls that the policy answered with an error, each once, the first
+     * REFUSALS of them in their order; the first job of a worker is told of its libraries', too.
+     * The worker's own word.  What landlock refuses is not among them. */
+    uint32_t refused_count;
+    errand_sandbox_refusal refused[ERRAND_SANDBOX_REFUSALS];
 } errand_sandbox_outcome;
 /* errand_sandbox_outcome_read: of the completion in hand; it is kept until the runtime submits
  * another operation in the same place, so a task should read it right after its wait.
@@ -184,6 +195,10 @@ typedef struct errand_sandbox_outcome {
  *   sandbox, or it was kept no longer). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_outcome_read(
     const errand_completion *completion, errand_sandbox_outcome *out_outcome);
+
+/* errand_sandbox_call_name: "openat", or "call 999", into out, of size bytes.
+ * Thread: [any]. */
+ERRAND_API void errand_sandbox_call_name(int32_t call, char *out, size_t size);
 
 /* The pool's own figures. */
 typedef struct errand_sandbox_snapshot {

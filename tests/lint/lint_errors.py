@@ -71,6 +71,7 @@ EXEMPT = {
     "errand_promises_parse": "of no runtime; tests/workers/sandbox/pool_create_test.c",
     "errand_layers_parse": "of no runtime; tests/workers/sandbox/pool_create_test.c",
     "errand_sandbox_outcome_read": "of no runtime; tests/workers/sandbox/pool_create_test.c",
+    "errand_sandbox_call_name": "of no runtime; tests/workers/sandbox/inside_filter_test.c",
     "errand_sandbox_snapshot_read": "of a sandbox; tests/workers/sandbox/pool_create_test.c",
     "errand_tape_rewind": "NULL-safe", "errand_tape_print": "0 for NULL",
     "errand_enumerator_next": "false for NULL", "errand_enumerator_runs": "0 for NULL",

@@ -172,6 +172,46 @@ def a_denied_call_is_named_when_asked(case):
     assert "--report-denied" in done.err, done
 
 
+def what_gets_an_error_is_named_too(case):
+    """system blocks all signals around clone."""
+    for words, names in ((("open", "i32 (string, i32)", "/etc/passwd", "0"), ("openat (",)),
+                         (("system", "i32 (string)", "true"), ("clone3 (", "clone ("))):
+        done = _call(case, "--report-denied", "-", *words)
+        for name in names:
+            assert "  refused: " + name in done.err, done
+        plain = _call(case, "-", *words)
+        assert plain.out == done.out and plain.err == "", (plain, done)
+
+
+BAD = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((constructor)) static void at_once(void) { %s; }
+int f(void) { return 1; }
+"""
+
+
+def what_ended_the_opening_of_a_library_is_named(case):
+    if shutil.which("cc") is None:
+        raise program_case.Skip("no compiler")
+    os.chmod(case.folder, 0o755)
+    for body, words, said in (("getppid()", ("--report-denied",), "made the forbidden system call getppid (110)"),
+                              ("getppid()", (), "made a forbidden system call"),
+                              ("abort()", (), "was ended by signal 6"),
+                              ("exit(3)", (), "exited with status 3")):
+        case.write("bad.c", BAD % body)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", case.path("bad.so"), case.path("bad.c")],
+                       check=True)
+        done = _call(case, *words, "./bad.so", "f", "i32 ()", code=1)
+        assert "workers that opened it ended, or hung; the last one " + said in done.err, done
+    case.write("bad.c", BAD % 'open("/etc/passwd", O_RDONLY)')
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", case.path("bad.so"), case.path("bad.c")],
+                   check=True)
+    done = _call(case, "--report-denied", "./bad.so", "f", "i32 ()")
+    assert done.out == "1\n", done
+
+
 def what_is_missing_is_named(case):
     done = _call(case, "libnope.so.9", "f", "void ()", code=1)
     assert "libnope.so.9" in done.err, done

@@ -100,20 +100,21 @@ tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
                                           memory_order_acquire); /* Pairs: wire-ready */
     errand__sandbox *pool = slot->pool;
     errand__worker_end end;
-    char text[ERRAND__SANDBOX_TEXT];
+    char text[ERRAND__SANDBOX_TEXT], why[ERRAND__SANDBOX_WHY];
 
     if (slot->ticket != 0) /* the template's affair */
         return;
     if (slot->died) {
         reap(slot, &end);
         errand_status status = errand__verdict_start(slot, &end, text, sizeof text);
+        errand__verdict_why(slot, &end, why, sizeof why);
         uint32_t loading =
             atomic_load_explicit(&slot->response->loading, memory_order_relaxed);
         errand__sandbox_monitor_bury(slot);
         if (closing)
             return;
         if (pool->was_ready && loading != 0 && loading <= slot->entry_count &&
-            errand__entry_blame(pool, loading - 1))
+            errand__entry_blame(pool, loading - 1, why))
             errand__sandbox_monitor_start_blamed(pool, text);
         else
             errand__sandbox_monitor_start_failed(pool, status, text, now);

@@ -141,6 +141,12 @@ take_error(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
     error.text[sizeof error.text - 1] = '\0';
     if (error.code == 0)
         return breach(slot, hand);
+    if (error.code == ERRAND_FFI_CODE_NO_LIBRARY) {
+        const errand__sandbox_place *place = slot->lease->impl;
+
+        errand__entry_explain(slot->pool, place->jobs[slot->record->slot].entry,
+                              error.text, sizeof error.text);
+    }
     errand__outcome_begin(slot);
     errand__hands_at(hand->hands, &slot->job, slot->lease->block,
                      errand__hand_cell(hand, slot->lease));

@@ -97,7 +97,8 @@ add(errand__sandbox *pool, const errand_entry *entry, uint64_t hash, uint32_t *o
     } else {
         *out_index = pool->entry_count++;
         pool->entries[*out_index] = copy;
-        pool->entry_blocks[*out_index] = (errand__sandbox_entry){hash, block, size, 0};
+        pool->entry_blocks[*out_index] =
+            (errand__sandbox_entry){.hash = hash, .block = block, .size = size};
         block = NULL;
     }
     errand__lock_release(&pool->lock);
@@ -136,7 +137,7 @@ errand__entry_find(errand__sandbox *pool, const errand_entry *entry, uint32_t *o
 }
 
 bool
-errand__entry_blame(errand__sandbox *pool, uint32_t index)
+errand__entry_blame(errand__sandbox *pool, uint32_t index, const char *why)
 {
     const char *library = NULL;
 
@@ -145,10 +146,26 @@ errand__entry_blame(errand__sandbox *pool, uint32_t index)
         library = pool->entries[index].library;
     for (uint32_t i = 0; library != NULL && i < pool->entry_count; i++)
         if (same_text(pool->entries[i].library, library) &&
-            pool->entry_blocks[i].strikes < ERRAND__SANDBOX_STRIKES)
+            pool->entry_blocks[i].strikes < ERRAND__SANDBOX_STRIKES) {
             pool->entry_blocks[i].strikes++;
+            errand__text_format(pool->entry_blocks[i].why, ERRAND__SANDBOX_WHY, "%s",
+                                why);
+        }
     errand__lock_release(&pool->lock);
     return library != NULL;
+}
+
+void
+errand__entry_explain(errand__sandbox *pool, uint32_t index, char *text, size_t size)
+{
+    size_t used = strlen(text);
+
+    errand__lock_acquire(&pool->lock);
+    if (index < pool->entry_count &&
+        pool->entry_blocks[index].strikes >= ERRAND__SANDBOX_STRIKES)
+        errand__text_format(text + used, size - used, "; the last one %s",
+                            pool->entry_blocks[index].why);
+    errand__lock_release(&pool->lock);
 }
 
 void

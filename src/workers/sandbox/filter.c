@@ -6,6 +6,8 @@
  *   and can do without gets the error they expect, so that they go on.
  * - A rule's arguments are compared once each, so "else" is written as the opposite rule, or
  *   as several that cover it.  No two rules of one call with different actions overlap.
+ * - To report, what would get an error is a trap as well, whose data is that error + 1: the worker
+ *   notes the call and answers the error itself (program/report.c).
  * - writev is allowed since the C library writes its last words with it: denied, a crash would
  *   be taken for a forbidden call.
  * - futex is wait and wake alone: requeue and priority inheritance on a shared word could move
@@ -29,6 +31,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
@@ -342,12 +345,31 @@ rules_all(rules *self)
     }
 }
 
-/* The finished program, with what comes before it, into out_filter. */
+/* Errors become traps that carry them. */
+static void
+trap_errors(struct sock_filter *program, uint32_t length)
+{
+    for (uint32_t i = 0; i < length; i++) {
+        struct sock_filter *at = &program[i];
+        if (at->code == (BPF_RET | BPF_K) &&
+            (at->k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
+            at->k = SECCOMP_RET_TRAP | ((at->k & SECCOMP_RET_DATA) + 1);
+    }
+}
+
+/* The finished program, with what comes before it, into out_filter.  To report, who changes the mask of
+ * signals is trapped: the C library blocks them all around clone, and a trap while SIGSYS is blocked is the
+ * end. */
 static int
-export_program(scmp_filter_ctx context, errand__filter *out_filter)
+export_program(scmp_filter_ctx context, bool reports, errand__filter *out_filter)
 {
     const struct sock_filter first[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        /* Only to report: else no call has that number. */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, reports ? __NR_rt_sigprocmask : UINT32_MAX, 0,
+                 1),
+        BPF_STMT(BPF_RET | BPF_K, reports ? SECCOMP_RET_TRAP | ERRAND__WIRE_TRAP_MASK
+                                          : SECCOMP_RET_KILL_PROCESS),
         BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 2, 0),
         BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, UNKNOWN_CALLS, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
@@ -372,6 +394,8 @@ export_program(scmp_filter_ctx context, errand__filter *out_filter)
     if (error != 0)
         return error;
     memcpy(program, first, sizeof first);
+    if (reports)
+        trap_errors(program, (uint32_t)((sizeof first + (size_t)size) / sizeof *program));
     out_filter->program = program;
     out_filter->length = (uint32_t)((sizeof first + (size_t)size) / sizeof *program);
     return 0;
@@ -411,7 +435,7 @@ errand__filter_create(uint32_t promises, errand_on_deny on_deny,
         rules_all(&self);
     }
     if (self.error == 0)
-        self.error = export_program(self.context, &made);
+        self.error = export_program(self.context, on_deny == ERRAND_DENY_REPORT, &made);
     if (self.error == 0)
         self.error = find_marks(&made);
     if (self.context != NULL)

@@ -5,6 +5,7 @@
  * written by whoever ends the operation before the put, read by the owner after it.  A completion
  * does not say which lease it is of, so all attached sandboxes stand in one list of the process. */
 #include <string.h>
+#include "workers/sandbox/filter.h"
 #include "workers/sandbox/sandbox.h"
 
 static struct {
@@ -56,6 +57,27 @@ errand__outcome_none(errand__sandbox_place *place, const errand__record *record,
     blank(place, record)->retry_hint = retry;
 }
 
+/* The worker may have written anything. */
+static void
+read_refused(const errand__wire_response *response, errand_sandbox_outcome *outcome)
+{
+    for (int i = 0; i < ERRAND__WIRE_REFUSED && i < ERRAND_SANDBOX_REFUSALS; i++) {
+        uint32_t word = atomic_load_explicit(&response->refused[i], memory_order_relaxed);
+        uint32_t call = word & 0xffff, error = word >> 16;
+
+        if (call == 0 || call > 4096 || error > 4095)
+            return;
+        outcome->refused[outcome->refused_count++] =
+            (errand_sandbox_refusal){(uint16_t)(call - 1), (uint16_t)error};
+    }
+}
+
+void
+errand_sandbox_call_name(int32_t call, char *out, size_t size)
+{
+    errand__filter_call_name(call, out, size);
+}
+
 errand_sandbox_outcome *
 errand__outcome_begin(const errand__sandbox_slot *slot)
 {
@@ -64,6 +86,8 @@ errand__outcome_begin(const errand__sandbox_slot *slot)
     outcome->pid = slot->pid;
     outcome->layers = slot->layers;
     outcome->landlock_abi = slot->landlock_abi;
+    if (slot->pool->policy.values.on_deny == ERRAND_DENY_REPORT)
+        read_refused(slot->response, outcome);
     return outcome;
 }
 

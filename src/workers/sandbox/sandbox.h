@@ -27,7 +27,8 @@ enum {
     ERRAND__SANDBOX_SPARES = 16,  /* sizes of kept request buffers: powers of two */
     ERRAND__SANDBOX_STORM = 1000, /* wakes without news that one job may cause */
     ERRAND__SANDBOX_STRIKES = 2,  /* starts that a library may end before it is skipped */
-    ERRAND__SANDBOX_TEXT = 256
+    ERRAND__SANDBOX_TEXT = 256,
+    ERRAND__SANDBOX_WHY = 96
 };
 
 /* ---- workers, as the launcher sees them -------------------------------------------------- */
@@ -242,7 +243,8 @@ typedef struct errand__sandbox_entry {
     uint64_t hash;
     void *block; /* its strings; NULL: they are the policy's */
     size_t size;
-    uint32_t strikes; /* starts in a row that its library ended */
+    uint32_t strikes;              /* starts in a row that its library ended */
+    char why[ERRAND__SANDBOX_WHY]; /* how the last of them ended */
 } errand__sandbox_entry;
 
 struct errand__sandbox {
@@ -372,9 +374,12 @@ errand_status errand__sandbox_make(const errand_sandbox_config *config,
 /* The number of an entry, which is added if it is new and may be.  Owner. */
 errand_status errand__entry_find(errand__sandbox *pool, const errand_entry *entry,
                                  uint32_t *out_index);
-/* A worker has ended while it opened that entry's library.  False: there is no such library.
+/* A worker has ended while it opened that entry's library, as why says.  False: there is no such library.
  * opened: one has become ready with that many.  skip: which of them the next one leaves out.  Monitor. */
-bool errand__entry_blame(errand__sandbox *pool, uint32_t index);
+bool errand__entry_blame(errand__sandbox *pool, uint32_t index, const char *why);
+/* Adds to the text of a job whose library is skipped how workers ended. */
+void errand__entry_explain(errand__sandbox *pool, uint32_t index, char *text,
+                           size_t size);
 void errand__entries_opened(errand__sandbox *pool, uint32_t count);
 void errand__entries_skip(errand__sandbox *pool, uint32_t count,
                           errand__wire_entry *out_entries);
@@ -477,6 +482,10 @@ void errand__slot_settle(errand__sandbox_slot *slot, const errand__sandbox_hand 
 errand_status errand__verdict_start(const errand__sandbox_slot *slot,
                                     const errand__worker_end *end, char *out_text,
                                     size_t size);
+
+/* The same in a few words, for those who come after it; size is ERRAND__SANDBOX_WHY. */
+void errand__verdict_why(const errand__sandbox_slot *slot, const errand__worker_end *end,
+                         char *out_text, size_t size);
 
 /* outcome.c */
 /* begin: of the job in hand, with what is known of its worker.  none: no worker had it. */

@@ -275,3 +275,33 @@ errand__verdict_start(const errand__sandbox_slot *slot, const errand__worker_end
                ? ERRAND_EUNSUPPORTED
                : ERRAND_ESYSTEM;
 }
+
+void
+errand__verdict_why(const errand__sandbox_slot *slot, const errand__worker_end *end,
+                    char *out_text, size_t size)
+{
+    errand_sandbox_outcome outcome = {.denied_call = -1};
+    verdict said = {.outcome = ERRAND_CRASHED};
+    bool exited = end->known && end->code == CLD_EXITED;
+    bool reported = exited && end->status == ERRAND__EXIT_DENIED;
+
+    if (slot->intent == ERRAND__INTENT_START)
+        errand__text_format(out_text, size, "hung");
+    else if (!end->known)
+        errand__text_format(out_text, size, "ended");
+    else if (reported || (!exited && end->status == SIGSYS))
+        denied(slot, &outcome, &said);
+    else if (exited)
+        errand__text_format(out_text, size, "exited with status %d", end->status);
+    else
+        errand__text_format(out_text, size, "was ended by signal %d (%s)", end->status,
+                            strsignal(end->status));
+    if (said.code != ERRAND_CODE_POLICY)
+        return;
+    if (outcome.denied_call >= 0)
+        errand__text_format(out_text, size, "made the forbidden system call %s (%d)",
+                            said.call, (int)outcome.denied_call);
+    else
+        errand__text_format(out_text, size,
+                            "made a forbidden system call, which reporting names");
+}

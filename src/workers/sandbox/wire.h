@@ -39,6 +39,9 @@ enum {
     ERRAND__WIRE_PATHS = 64,
     ERRAND__WIRE_PORTS = 256,
     ERRAND__WIRE_TEXT = 256,
+    ERRAND__WIRE_REFUSED = 8, /* calls that one job is told of */
+    ERRAND__WIRE_TRAP_MASK =
+        0xffff, /* a trap's data: the mask of signals; else an error + 1; 0 = none */
     ERRAND__WIRE_TGIDS = 8,          /* places in a filter that want the process id */
     ERRAND__WIRE_SEQUENCES = 1 << 24 /* a sequence is 1 .. this - 1 */
 };
@@ -133,6 +136,11 @@ typedef struct errand__wire_response {
      * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
      * Pairs: none.  Why: its death is seen after it; a hint, no evidence. */
     _Alignas(64) _Atomic uint32_t denied_call;
+    /* refused: calls that were answered with an error, in the order of their first time: number + 1,
+     * and the error in the upper half (ERRAND_DENY_REPORT); 0 = no more.
+     * Writers: the worker.  Readers: the host.  Order: relaxed.
+     * Pairs: none.  Why: an answer or the death comes after it; a hint, no evidence. */
+    _Atomic uint32_t refused[ERRAND__WIRE_REFUSED];
     /* fault_signal: the signal of which the worker is about to die; 0 = unknown.
      * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
      * Pairs: none.  Why: as denied_call. */

@@ -241,6 +241,31 @@ a_denied_call_is_named_where_the_policy_asks_for_it(void **state)
     assert_string_equal(news->system_call, "ptrace");
 }
 
+/* The second call of the same job is not listed again; the next job begins anew; and nothing that
+ * the C library does around a call is changed: it blocks all signals around clone. */
+static void
+refused_calls_are_listed_where_the_policy_asks_for_it(void **state)
+{
+    rig *self = *state;
+    const rig_news *news;
+
+    self->policy.on_deny = ERRAND_DENY_REPORT;
+    self->policy.reuse = 0;
+    rig_begin(self);
+    news = probe(self, "call", SYS_prlimit64);
+    assert_int_equal(news->outcome, ERRAND_COMPLETED);
+    assert_int_equal(news->more.refused_count, 1);
+    assert_int_equal(news->more.refused[0].call, SYS_prlimit64);
+    assert_int_equal(news->more.refused[0].error, EPERM);
+    news = probe(self, "call", SYS_socket);
+    assert_int_equal(news->more.refused_count, 1);
+    assert_int_equal(news->more.refused[0].call, SYS_socket);
+    assert_int_equal(news->more.refused[0].error, EACCES);
+    news = probe(self, "call", SYS_getpid);
+    assert_int_equal(news->outcome, ERRAND_COMPLETED);
+    assert_int_equal(news->more.refused_count, 0);
+}
+
 static void
 a_cancelled_plugin_may_end_by_itself(void **state)
 {
@@ -558,6 +583,7 @@ main(void)
         WITH_REAL(a_worker_that_somebody_kills_was_killed),
         WITH_REAL(who_ends_for_want_of_memory_is_told_so),
         WITH_REAL(a_denied_call_is_named_where_the_policy_asks_for_it),
+        WITH_REAL(refused_calls_are_listed_where_the_policy_asks_for_it),
         WITH_REAL(a_cancelled_plugin_may_end_by_itself),
         WITH_REAL(a_worker_has_no_signal_blocked_or_ignored),
         WITH_REAL(a_program_that_is_none_is_refused_by_create),

@@ -84,6 +84,24 @@ print_failure(const errand_completion *completion)
         fputs("  --memory permits more\n", stderr);
 }
 
+/* With --report-denied: what a policy answered with an error, whether the call went on or not. */
+static void
+print_refused(const errand_completion *completion)
+{
+    errand_sandbox_outcome outcome = {.struct_size = sizeof outcome};
+
+    if (errand_sandbox_outcome_read(completion, &outcome) != ERRAND_OK)
+        return;
+    for (uint32_t i = 0; i < outcome.refused_count; i++) {
+        const errand_sandbox_refusal *item = &outcome.refused[i];
+        char name[48];
+
+        errand_sandbox_call_name(item->call, name, sizeof name);
+        fprintf(stderr, "  refused: %s (%d): %s\n", name, (int)item->call,
+                item->error == 0 ? "answered with 0" : strerror(item->error));
+    }
+}
+
 static void
 handle(void *arg, errand_completion *completion)
 {
@@ -96,10 +114,13 @@ handle(void *arg, errand_completion *completion)
         errand_completion_read(completion, &errand_ffi_result_type, &data, &size) ==
             ERRAND_OK) {
         print_result(data);
+        fflush(stdout);
+        print_refused(completion);
         self->code = ERRAND__EXIT_GOOD;
         return;
     }
     print_failure(completion);
+    print_refused(completion);
     if (completion->code == ERRAND_CODE_JOB &&
         completion->job_code == ERRAND_FFI_CODE_NO_LIBRARY &&
         strchr(self->options->library, '/') == NULL &&

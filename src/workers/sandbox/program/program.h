@@ -92,5 +92,7 @@ _Noreturn void errand__template_serve(errand__worker *self, char *word);
 void errand__report_init(errand__wire_response *response, bool denied_too);
 /* What it may have is limited to that from now on. */
 void errand__report_limit(uint64_t memory_bytes);
+/* A request begins: what was refused to those before it is forgotten; the first is told of libraries, too. */
+void errand__report_begin(void);
 
 #endif

@@ -10,20 +10,27 @@
  *   errno still says so, or an eighth of its memory cannot be had.
  * - A program that was started by vfork has its parent's memory at that moment as its own peak: what is
  *   noted first tells the two apart.
+ * - To report, a call that the filter answers with an error comes here as a trap: it is noted, and the
+ *   error is put where the call's result is looked for.  So that no trap finds SIGSYS blocked,
+ *   which would be the end, changes of the mask come here too, and leave that signal out.
  * - What is noted is in memory that the job can write: a hint for people, no evidence. */
 #include "program.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { STACK_SIZE = 64 * 1024 };
 static unsigned char stack[STACK_SIZE];
 static errand__wire_response *noted;
+static bool reporting, served;
 static size_t room; /* without so much more it is short of memory; 0 = unknown */
 
 static void
@@ -63,12 +70,85 @@ note_abort(int number, siginfo_t *info, void *context)
     (void)tgkill(getpid(), gettid(), SIGABRT);
 }
 
+#if defined(__x86_64__)
+enum { NATIVE = (int)AUDIT_ARCH_X86_64 };
+static long long *
+register_of(ucontext_t *context, unsigned argument)
+{
+    static const int numbers[] = {REG_RDI, REG_RSI, REG_RDX, REG_R10};
+    return &context->uc_mcontext.gregs[numbers[argument]];
+}
+#define RESULT(context) ((context)->uc_mcontext.gregs[REG_RAX])
+#elif defined(__aarch64__)
+enum { NATIVE = (int)AUDIT_ARCH_AARCH64 };
+static unsigned long long *
+register_of(ucontext_t *context, unsigned argument)
+{
+    return &context->uc_mcontext.regs[argument];
+}
+#define RESULT(context) ((context)->uc_mcontext.regs[0])
+#else
+#error "a trapped call's registers are not known for this machine"
+#endif
+
+/* Each call once. */
+static void
+note_refused(uint32_t call, uint32_t error)
+{
+    for (int i = 0; i < ERRAND__WIRE_REFUSED; i++) {
+        uint32_t seen = 0;
+        if (atomic_compare_exchange_strong_explicit(
+                &noted->refused[i], &seen, call | error << 16, memory_order_relaxed,
+                memory_order_relaxed) ||
+            (seen & 0xffff) == call)
+            return;
+    }
+}
+
+/* rt_sigprocmask(how, set, old, size) of the context that was trapped, as the kernel does it. */
+static long
+change_mask(ucontext_t *context)
+{
+    uint64_t mask, set = 0, never = 0;
+    const void *from = (const void *)(uintptr_t)*register_of(context, 1);
+    void *old = (void *)(uintptr_t)*register_of(context, 2);
+    long how = (long)*register_of(context, 0);
+    static const int kept[] = {SIGSYS, SIGKILL, SIGSTOP};
+    if (*register_of(context, 3) != sizeof mask)
+        return -EINVAL;
+    memcpy(&mask, &context->uc_sigmask, sizeof mask);
+    uint64_t before = mask;
+    if (from != NULL) {
+        memcpy(&set, from, sizeof set);
+        if (how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK)
+            return -EINVAL;
+        mask = how == SIG_BLOCK ? mask | set : how == SIG_UNBLOCK ? mask & ~set : set;
+        for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+            never |= UINT64_C(1) << (kept[i] - 1);
+        mask &= ~never;
+        memcpy(&context->uc_sigmask, &mask, sizeof mask);
+    }
+    if (old != NULL)
+        memcpy(old, &before, sizeof before);
+    return 0;
+}
+
 static void
 note_denied(int number, siginfo_t *info, void *context)
 {
-    (void)context;
     (void)number;
-    uint32_t call = (uint32_t)info->si_syscall + 1;
+    ucontext_t *trapped = context;
+    uint32_t call = (uint32_t)info->si_syscall + 1, data = (uint32_t)info->si_errno;
+    bool native = info->si_arch == (unsigned)NATIVE;
+    if (native && data == ERRAND__WIRE_TRAP_MASK) {
+        RESULT(trapped) = change_mask(trapped);
+        return;
+    }
+    if (native && data != 0) {
+        note_refused(call, data - 1);
+        RESULT(trapped) = -(long)(data - 1);
+        return;
+    }
     atomic_store_explicit(&noted->denied_call, call, memory_order_relaxed);
     _exit(ERRAND__EXIT_DENIED);
 }
@@ -106,7 +186,9 @@ errand__report_init(errand__wire_response *response, bool denied_too)
     sigaction(SIGABRT, &action, NULL);
     (void)atexit(note_memory);
     if (denied_too) {
+        reporting = true;
         action.sa_sigaction = note_denied;
+        action.sa_flags = SA_SIGINFO | SA_ONSTACK;
         sigaction(SIGSYS, &action, NULL);
     }
 }
@@ -115,4 +197,12 @@ void
 errand__report_limit(uint64_t memory_bytes)
 {
     room = (size_t)(memory_bytes / 8);
+}
+
+void
+errand__report_begin(void)
+{
+    for (int i = 0; reporting && served && i < ERRAND__WIRE_REFUSED; i++)
+        atomic_store_explicit(&noted->refused[i], 0, memory_order_relaxed);
+    served = true;
 }

@@ -178,6 +178,7 @@ answer_call(errand__worker *worker)
     self.used = 0;
     self.total = 0;
     self.text[0] = '\0';
+    errand__report_begin();
     const errand__loaded *entry = errand__worker_entry(request->entry);
     if (entry == NULL || entry->state != ERRAND__ENTRY_FINE) {
         const char *why = entry == NULL ? "there is no such entry" : entry->why;
