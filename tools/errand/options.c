@@ -165,10 +165,9 @@ take_option(option_state *state, int option)
     case OPTION_POLICY:
         return errand__options_policy(options, optarg);
     case OPTION_TAPE:
-        options->tape_path = optarg;
-        break;
     case OPTION_SAVE_TAPE:
-        options->save_tape_path = optarg;
+        *(option == OPTION_TAPE ? &options->tape_path : &options->save_tape_path) =
+            optarg;
         break;
     case OPTION_RECORD:
         options->record_path = optarg;
@@ -180,10 +179,8 @@ take_option(option_state *state, int option)
         options->replay_path = optarg;
         break;
     case OPTION_JSON:
-        options->json = true;
-        break;
     case OPTION_BYTES:
-        options->bytes = true;
+        *(option == OPTION_JSON ? &options->json : &options->bytes) = true;
         break;
     case OPTION_STATS:
         options->stats = true;
