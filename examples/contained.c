@@ -11,23 +11,18 @@
 #include <string.h>
 #include <errand/sandbox.h>
 
-/* Why a call was refused, beside its status: what errand_ffi_describe_named and errand_spec_call say;
- * what errand_sandbox_create says. */
+/* Why a call was refused, beside its status: of errand_ffi_* and errand_spec_call; of a sandbox. */
 static errand_ffi_error error;
 static char text[512];
 
 static void
 must(errand_status status)
 {
-    const char *const more[] = {error.text, text};
-
     if (status == ERRAND_OK)
         return;
-    fputs(errand_status_text(status), stderr);
-    for (size_t i = 0; i < 2; i++)
-        if (more[i][0] != 0)
-            fprintf(stderr, ": %s", more[i]);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s%s%s%s%s\n", errand_status_text(status),
+            error.text[0] != '\0' ? ": " : "", error.text, text[0] != '\0' ? ": " : "",
+            text);
     exit(1);
 }
 

@@ -64,11 +64,8 @@ main(void)
 
     errand_spec spec = ERRAND_SPEC_INIT;
     spec.kind = 1; /* our own number for this kind of work */
-    /* How it can be stopped: it looks at its token (errand_job_cancelled).  A plain blocking call,
-     * which looks at nothing, is ERRAND_QUARANTINED_BLOCKING, with the time that it may still have
-     * after a cancel in spec.quarantine_ns. */
-    spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING;
-    spec.held_job = &adding; /* held_: kept, not copied; see errand.h */
+    spec.resource_class = ERRAND_INTERRUPTIBLE_BLOCKING; /* its body looks at its token */
+    spec.held_job = &adding;                             /* held_: kept, not copied */
     spec.state = &(uint64_t){1000000};
     must(errand_start(lease, &spec, NULL, NULL)); /* OK: exactly one completion is owed */
     for (size_t heard = 0; heard == 0;) {

@@ -108,7 +108,7 @@ typedef struct errand_payload {
 /* How it can be stopped; there is no other way (O12). */
 typedef enum errand_resource_class {
     ERRAND_INTERRUPTIBLE_BLOCKING = 1, /* a body that watches its token or has a hook */
-    ERRAND_QUARANTINED_BLOCKING = 2,   /* cannot be stopped: needs a bound */
+    ERRAND_QUARANTINED_BLOCKING = 2,   /* a plain blocking call: needs a bound */
     ERRAND_INTERRUPTIBLE_ASYNC = 3     /* polled; see errand/async.h */
 } errand_resource_class;
 

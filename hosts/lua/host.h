@@ -143,6 +143,10 @@ void errand_lua_result_fini(errand_lua_result *result);
  * a visit may take of real time counts from here. */
 void errand_lua_rested(lua_State *L);
 
+/* Does this log of a run have results of which only digests were recorded, so that a replay would
+ * leave it at the first?  False also for what is no log. */
+bool errand_lua_log_lacks_results(const char *path);
+
 /* ---- native jobs for errand.job(name, ...) ----------------------------------------------------- */
 
 /* spec arrives with struct_size, kind and held_name set; fill reads the Lua arguments (indices 2

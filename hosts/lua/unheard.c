@@ -75,7 +75,7 @@ errand__lua_unheard_collect(lua_State *L)
     errand__lua_task *task = lua_touserdata(L, 1);
     errand__lua_run *run = task->run;
     if (!task->unheard || errand__lua_run_find(L) != run || run->runtime == NULL ||
-        run->quiet)
+        run->quiet || run->options.on_unheard == NULL)
         return 0;
     lua_pushvalue(L, 1);
     set_place(L, task);

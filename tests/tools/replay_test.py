@@ -159,6 +159,10 @@ def a_log_without_payloads_is_refused_at_the_start(case):
     done = case.lua(EVENT, "--replay", "log")
     assert done.code == 2 and "recorded without --record-payloads" in done.err, done
     assert done.out == "" and done.err.count("\n") == 1, done
+    plain = "local errand = require 'errand' errand.sleep(0.01) print(errand.now())"
+    done = case.lua(plain, "--order", "inline", "--seed", "5", "--record", "log")
+    again = case.lua(plain, "--replay", "log") # there is no result
+    assert again.code == 0 and again.out == done.out, again
 
 
 def a_script_that_has_changed_is_told_so(case):
