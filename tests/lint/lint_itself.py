@@ -9,11 +9,9 @@ import tree
 
 C = "/* SPDX-License-Identifier: MIT */\n"
 HEAD = C + "/* a: what this is for. */\n"
-ROWS = "".join("| %s | A sentence. | open |\n" % n for n in
-               ["O%d" % n for n in range(1, 81)] + ["D%d" % n for n in (*range(1, 47),
-                   *range(50, 89), 92, 127, *range(129, 137), *range(140, 146), *range(148, 153))] +
-               ["I%d" % n for n in range(1, 25)] +
-               ["S%d" % n for n in range(1, 26)])
+ROWS = "".join("| %s%d | A sentence. | open |\n" % (letter, n) for letter, last in
+               (("O", 80), ("D", 152), ("I", 24), ("S", 28), ("L", 10), ("F", 41))
+               for n in range(1, last + 1))
 BLOCK = ("/* word: its use.  Writers: one.  Readers: all.  Order: release.  Pairs: a-word.\n"
          " * Why: x. */\n")
 ERRORS = (HEAD + "/* errand_do: x.  Thread: [any].  Errors: EINVAL · EBUSY. */\n"
