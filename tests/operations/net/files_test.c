@@ -103,10 +103,7 @@ a_close_that_fails_is_told(void **state)
     errand_spec spec;
 
     put("closed", "x", 1);
-    assert_int_equal(errand_spec_open(&spec, path_of("closed"), ERRAND_OPEN_READ, 0),
-                     ERRAND_OK);
-    net_run(rig, &spec, &result);
-    errand_file *file = result.payload.data;
+    errand_file *file = open_file(rig, "closed", ERRAND_OPEN_READ);
     assert_int_equal(close(errand_file_fd(file)), 0); /* somebody else's doing */
     assert_int_equal(errand_spec_file_close(&spec, file), ERRAND_OK);
     net_run(rig, &spec, &result);

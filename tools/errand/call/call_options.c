@@ -5,6 +5,7 @@
  * sandbox ask for it: they are refused with --isolation thread. */
 #include "call/call.h"
 #include <errno.h>
+#include <limits.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,8 @@ read_path(errand__call_options *options, char *text)
         *rights = '\0';
     }
     /* A worker has another folder, and the library takes whole paths alone. */
-    char *whole = text[0] == '/' ? text : realpath(text, NULL);
+    static char places[sizeof options->paths / sizeof options->paths[0]][PATH_MAX];
+    char *whole = text[0] == '/' ? text : realpath(text, places[at]);
     if (whole == NULL) {
         errand__help_problem("--path %s: %s", text, strerror(errno));
         return false;

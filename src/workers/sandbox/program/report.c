@@ -168,7 +168,7 @@ signals_reset(void)
 void
 errand__report_init(errand__wire_response *response, bool denied_too)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     struct rusage used;
     noted = response;
     if (getrusage(RUSAGE_SELF, &used) == 0)
