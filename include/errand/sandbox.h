@@ -125,7 +125,7 @@ typedef struct errand_sandbox_config {
  *     in a row, or held each up for 10 s, is left out from then on: its jobs FAILED with JOB,
  *     the text says so; those of others only wait longer.
  *   Template: once a worker had to be replaced, a process stands by that has loaded the program and
- *     nothing else; later workers are forked from it, which takes a third of the time, and confine
+ *     nothing else; later workers are forked from it, which takes about two thirds of the time, and confine
  *     themselves as started ones do, by the policy as it was at first.  They have the address layout
  *     and the guard of saved pointers in common with each other (on x86-64 not that of stacks): who learns
  *     one worker's addresses knows those of the next.  Where it fails, hangs (0.5 s) or may not be had,
