@@ -65,8 +65,6 @@ bool errand__post_record(errand__block *block, errand__record *record,
                          uint32_t generation, uint64_t more_flags);
 /* Sets the token; answers the word before. */
 uint64_t errand__token_set(errand__record *record);
-/* The same by the owner, whose own thread runs the body, so that nobody waits inside it. */
-void errand__token_set_here(const errand__block *block, errand__record *record);
 /* Its deadline does.  If nobody else did before, a failure of the job's own says DEADLINE. */
 void errand__token_set_overdue(errand__record *record);
 /* Arms: stores QUEUED with the record's generation; answers the generation.  named: the host had

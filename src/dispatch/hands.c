@@ -135,39 +135,6 @@ finish_late(errand_job *job)
     errand__hands_read(job->hands);
 }
 
-/* What finish does for a body of the owner's own that answered 0 and left nothing but its payload.
- * False: it is not that simple. */
-static inline bool
-finish_own(errand_job *job, errand__hands *hands)
-{
-    errand__record *record = job->record;
-    errand__cell *cell = hands->cell;
-    uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);
-
-    if (((uintptr_t)job->defers | job->follows | (uintptr_t)job->blocks |
-         (uintptr_t)hands->fault) != 0 ||
-        job->sys_errno != 0 || job->message_lost ||
-        !errand__is_alone(hands->block, record) ||
-        errand__control_generation(control) != job->generation ||
-        errand__control_state(control) != ERRAND__RUNNING ||
-        errand__inbox_closed(hands->block))
-        return false;
-    ERRAND__PAUSE("body-done");
-    ERRAND_ASSERT(record->node == ERRAND__NODE_UNPUT);
-    hands->job = NULL;
-    job->record = NULL;
-    atomic_store_explicit(&record->control,
-                          control + (ERRAND__SETTLED - ERRAND__RUNNING) +
-                              ((uint64_t)ERRAND_COMPLETED << ERRAND__OUTCOME_SHIFT),
-                          memory_order_release); /* Pairs: control-settle */
-    record->payload = job->payload;
-    stamp_times(job, record);
-    ERRAND__PAUSE("settle");
-    errand__count(&cell->outcomes[ERRAND_COMPLETED]);
-    (void)errand__inbox_put_own(hands->block, record, ERRAND__NODE_COMPLETION);
-    return true;
-}
-
 /* The end of every body, one way or the other.  After the put neither record nor job is touched
  * (O23). */
 static void
@@ -232,8 +199,6 @@ finish_answer(errand_job *job, int32_t answer)
             errand__failure_give(job->hands->block, job->failure);
             job->failure = NULL;
         }
-        if (job->hands->owned && job->is_async && finish_own(job, job->hands))
-            return;
         finish(job, ERRAND_COMPLETED, ERRAND_CODE_NONE, 0);
         return;
     }

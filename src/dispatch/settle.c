@@ -184,19 +184,6 @@ errand__token_set(errand__record *record)
 }
 
 void
-errand__token_set_here(const errand__block *block, errand__record *record)
-{
-    if (!errand__is_alone(block, record)) {
-        (void)errand__token_set(record);
-        return;
-    }
-    atomic_store_explicit(&record->control,
-                          atomic_load_explicit(&record->control, memory_order_relaxed) |
-                              ERRAND__FLAG_CANCEL,
-                          memory_order_release); /* Pairs: control-claim */
-}
-
-void
 errand__token_set_overdue(errand__record *record)
 {
     uint64_t control = atomic_load_explicit(&record->control, memory_order_relaxed);

@@ -105,8 +105,6 @@ errand__ask_to_end(errand_runtime *runtime, errand__record *record, errand_code 
         record->extra->fixed_code = (uint8_t)code;
     if (heard && !is_virtual && code == ERRAND_CODE_DEADLINE)
         errand__token_set_overdue(record);
-    else if (heard && lease_of(runtime, record)->executor->ops->bodies_here)
-        errand__token_set_here(runtime->block, record);
     else if (heard)
         errand__token_set(record);
     if ((record->owner_flags & ERRAND__OWN_HOOK_RAN) == 0) {
