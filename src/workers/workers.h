@@ -70,8 +70,6 @@ struct errand__executor_ops {
         is_hosts; /* reserve and submit are the host's code, which may call anything back */
     bool
         ready_each; /* ready is asked for each operation, not once per lane and priority */
-    bool
-        bodies_here; /* bodies run on the owner's thread alone, in collect, flush and sleep */
     uint32_t (*cells)(
         errand_executor *executor); /* how many a lease needs beyond the owner's */
     /* Sets lease->impl.  Owner. */

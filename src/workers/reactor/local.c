@@ -310,7 +310,6 @@ local_forget(errand_lease *lease)
 
 const errand__executor_ops errand__reactor_local_ops = {
     .name = "reactor",
-    .bodies_here = true,
     .cells = local_cells,
     .attach = local_attach,
     .ready = errand__reactor_ready,
