@@ -143,9 +143,9 @@ void errand_lua_result_fini(errand_lua_result *result);
  * a visit may take of real time counts from here. */
 void errand_lua_rested(lua_State *L);
 
-/* Does this log of a run have results of which only digests were recorded, so that a replay would
- * leave it at the first?  False also for what is no log. */
-bool errand_lua_log_lacks_results(const char *path);
+/* Does the log at path, which this replay has opened, have results of which only digests were
+ * recorded, so that the run would leave it at the first?  Reads it only if that may be. */
+bool errand_lua_replay_lacks_results(const errand_replay *replay, const char *path);
 
 /* ---- native jobs for errand.job(name, ...) ----------------------------------------------------- */
 

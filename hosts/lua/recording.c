@@ -51,14 +51,15 @@ say(errand__lua_recording *self, const char *what, const char *path, errand_stat
 }
 
 bool
-errand_lua_log_lacks_results(const char *path)
+errand_lua_replay_lacks_results(const errand_replay *replay, const char *path)
 {
     errand_log *log = NULL;
     errand_log_step step;
     bool lacks = false;
 
-    if (errand_log_open(path, &log, NULL, 0) != ERRAND_OK)
-        return false; /* who opens it for the replay is told why */
+    if (errand_replay_header_of(replay)->payloads == ERRAND_RECORD_PAYLOADS ||
+        errand_log_open(path, &log, NULL, 0) != ERRAND_OK)
+        return false;
     while (!lacks && errand_log_next(log, &step))
         lacks = step.completion != NULL &&
                 step.completion->payload == ERRAND_LOG_PAYLOAD_DIGEST;
@@ -104,7 +105,8 @@ errand__lua_recording_init(errand__lua_recording *self, lua_State *L,
         };
         errand_status status =
             errand_replay_open(&config, &self->replay, text, sizeof text);
-        if (status == ERRAND_OK && errand_lua_log_lacks_results(self->replayed)) {
+        if (status == ERRAND_OK &&
+            errand_lua_replay_lacks_results(self->replay, self->replayed)) {
             status = errand_replay_close(&self->replay);
             say(self, "replay", self->replayed, ERRAND_EREPRODUCE,
                 "it was recorded without record_payloads, so it has no results to give");

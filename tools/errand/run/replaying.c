@@ -41,7 +41,7 @@ errand__replaying_init(errand__options *options, const errand__script *script,
                                  taped ? "give it again with" : "leave out");
             return false;
         }
-        if (errand_lua_log_lacks_results(options->replay_path)) {
+        if (errand_lua_replay_lacks_results(*out_replay, options->replay_path)) {
             errand__help_problem("--replay %s: it was recorded without "
                                  "--record-payloads, so it has no results to give: "
                                  "record it again with it",
