@@ -110,9 +110,9 @@ stall_is_found_without_waiting(void **state)
 }
 
 enum { MANY = 60 };
-static uint64_t dues[MANY];    /* by job */
-static unsigned ran_at[MANY];  /* place of the body */
-static unsigned told_at[MANY]; /* place of the completion */
+static uint64_t dues[MANY], ties[MANY]; /* by job */
+static unsigned ran_at[MANY];           /* place of the body */
+static unsigned told_at[MANY];          /* place of the completion */
 static unsigned ran_count, told_count;
 
 static void
@@ -146,6 +146,23 @@ record_of(test_world *in, const errand_identity *identity)
     return errand__registrar_find(&in->runtime->registrar, identity);
 }
 
+/* All of them, with what was drawn for each. */
+static void
+start_all(test_world *in, world_job *jobs)
+{
+    ran_count = told_count = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        errand_identity identity;
+        const errand__extra *drawn;
+
+        jobs[i] = (world_job){.inside = note_body, .arg = (void *)i};
+        identity = world_start(in, &jobs[i]);
+        drawn = record_of(in, &identity)->extra;
+        dues[i] = drawn->due;
+        ties[i] = drawn->tie;
+    }
+}
+
 /* I1, I2, D141: bodies run, and completions come, at their dues and in their order, so a job sees what one
  * with an earlier due wrote and not what a later one wrote. */
 static void
@@ -156,15 +173,9 @@ jobs_run_and_are_told_at_their_dues_in_order(void **state)
     unsigned inverted = 0;
 
     actors_restart(in, 3, note_told, in);
-    ran_count = told_count = 0;
-    for (size_t i = 0; i < MANY; i++) {
-        errand_identity identity;
-
-        jobs[i] = (world_job){.inside = note_body, .arg = (void *)i};
-        identity = world_start(in, &jobs[i]);
-        dues[i] = record_of(in, &identity)->extra->due;
+    start_all(in, jobs);
+    for (size_t i = 0; i < MANY; i++)
         assert_in_range(dues[i], MS / 2, 2 * MS);
-    }
     drive_all(in);
     assert_int_equal(ran_count, MANY);
     assert_int_equal(told_count, MANY);
@@ -186,22 +197,14 @@ static void
 jobs_that_are_due_at_once_are_told_by_their_ties(void **state)
 {
     static world_job jobs[MANY];
-    static uint64_t ties[MANY];
     test_world *in = *state;
     unsigned inverted = 0;
 
     actors_restart(in, 3, note_told, in);
     assert_int_equal(errand_order_latency(in->runtime, 1, 1), ERRAND_OK);
-    ran_count = told_count = 0;
-    for (size_t i = 0; i < MANY; i++) {
-        errand_identity identity;
-
-        jobs[i] = (world_job){.inside = note_body, .arg = (void *)i};
-        identity = world_start(in, &jobs[i]);
-        dues[i] = record_of(in, &identity)->extra->due;
-        ties[i] = record_of(in, &identity)->extra->tie;
+    start_all(in, jobs);
+    for (size_t i = 0; i < MANY; i++)
         assert_int_equal(dues[i], dues[0]);
-    }
     drive_all(in);
     assert_int_equal(told_count, MANY);
     for (size_t i = 0; i < MANY; i++)
