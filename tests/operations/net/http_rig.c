@@ -173,25 +173,32 @@ serve(void *arg)
 }
 
 int
-http_setup(void **state)
+http_listen_setup(void **state, int *out_fd, uint16_t *out_port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t size = sizeof at;
     char host[8];
-    uint16_t port;
     int status = net_setup(state);
 
-    if (errand_http_origin("http://x/", host, sizeof host, &port) ==
+    if (errand_http_origin("http://x/", host, sizeof host, out_port) ==
         ERRAND_EUNSUPPORTED) {
         net_teardown(state);
         test_skip("libcurl is not there");
     }
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    the_server.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(the_server.fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(the_server.fd, 16), 0);
-    assert_int_equal(getsockname(the_server.fd, (struct sockaddr *)&at, &size), 0);
-    the_server.port = ntohs(at.sin_port);
+    *out_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(*out_fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(*out_fd, 16), 0);
+    assert_int_equal(getsockname(*out_fd, (struct sockaddr *)&at, &size), 0);
+    *out_port = ntohs(at.sin_port);
+    return status;
+}
+
+int
+http_setup(void **state)
+{
+    int status = http_listen_setup(state, &the_server.fd, &the_server.port);
+
     assert_int_equal(pthread_create(&the_server.thread, NULL, serve, &the_server), 0);
     return status;
 }

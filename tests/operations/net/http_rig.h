@@ -7,6 +7,9 @@
 
 enum { HTTP_LARGE = 3000000 }; /* bytes of "/large" */
 
+/* A net_rig and a socket that listens on the loopback, whose connections the test answers itself;
+ * skips where libcurl is missing.  The socket is the test's to close. */
+int http_listen_setup(void **state, int *out_fd, uint16_t *out_port);
 int http_setup(void **state);
 int http_teardown(void **state);
 uint16_t http_port(void);

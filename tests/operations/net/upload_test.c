@@ -9,8 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "errand/http.h"
-#include "net_rig.h"
+#include "http_rig.h"
 
 static int listening = -1;
 static uint16_t port;
@@ -18,23 +17,7 @@ static uint16_t port;
 static int
 setup(void **state)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET};
-    socklen_t size = sizeof at;
-    char host[8];
-    int status = net_setup(state);
-
-    if (errand_http_origin("http://x/", host, sizeof host, &port) ==
-        ERRAND_EUNSUPPORTED) {
-        net_teardown(state);
-        test_skip("libcurl is not there");
-    }
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(listening, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(listening, 16), 0);
-    assert_int_equal(getsockname(listening, (struct sockaddr *)&at, &size), 0);
-    port = ntohs(at.sin_port);
-    return status;
+    return http_listen_setup(state, &listening, &port);
 }
 
 static int
