@@ -10,6 +10,16 @@
 #if ERRAND_HAS_CURL
 static const long connect_default_ms = 10000;
 
+static bool
+append(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = errand__curl_load()->curl_slist_append(*list, text);
+
+    if (longer != NULL)
+        *list = longer;
+    return longer != NULL;
+}
+
 /* "host:port:address,address": what libcurl would have looked up. */
 static bool
 add_addresses(errand__transfer *transfer, const errand_http_config *config,
@@ -20,7 +30,7 @@ add_addresses(errand__transfer *transfer, const errand_http_config *config,
         sizeof origin->host + 16 + all->count * (sizeof all->addresses[0].text + 3);
     char *entry = errand__operation_block_alloc(room);
     size_t used;
-    struct curl_slist *list;
+    bool done;
 
     if (entry == NULL)
         return false;
@@ -32,11 +42,9 @@ add_addresses(errand__transfer *transfer, const errand_http_config *config,
             errand__text_format(entry + used, room - used, "%s%s%s%s", i > 0 ? "," : "",
                                 six ? "[" : "", all->addresses[i].text, six ? "]" : "");
     }
-    list = errand__curl_load()->curl_slist_append(transfer->resolve, entry);
+    done = append(&transfer->resolve, entry);
     errand__operation_block_free(entry);
-    if (list != NULL)
-        transfer->resolve = list;
-    return list != NULL;
+    return done;
 }
 
 /* Without a value libcurl would take it for "leave this header out". */
@@ -46,19 +54,15 @@ add_header(errand__transfer *transfer, const char *header)
     size_t name = strcspn(header, ":");
     bool empty = header[name + 1 + strspn(header + name + 1, " \t")] == 0;
     char *bare = empty ? errand__operation_block_alloc(name + 2) : NULL;
-    struct curl_slist *list = NULL;
+    bool done;
 
     if (bare != NULL) {
         memcpy(bare, header, name);
         bare[name] = ';';
     }
-    if (!empty || bare != NULL)
-        list = errand__curl_load()->curl_slist_append(transfer->headers,
-                                                      empty ? bare : header);
+    done = (!empty || bare != NULL) && append(&transfer->headers, empty ? bare : header);
     errand__operation_block_free(bare);
-    if (list != NULL)
-        transfer->headers = list;
-    return list != NULL;
+    return done;
 }
 
 static bool
@@ -89,12 +93,7 @@ set_up_safety(errand__transfer *transfer, const errand_http_config *config)
 static bool
 leave_out(errand__transfer *transfer, const char *header)
 {
-    struct curl_slist *list =
-        errand__curl_load()->curl_slist_append(transfer->headers, header);
-
-    if (list != NULL)
-        transfer->headers = list;
-    return list != NULL;
+    return append(&transfer->headers, header);
 }
 
 static bool
