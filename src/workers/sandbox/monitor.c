@@ -230,12 +230,18 @@ run_monitor(void *arg)
     return NULL;
 }
 
+bool
+errand__sandbox_listen(const errand__sandbox *pool, int fd, uint32_t number)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+
+    return epoll_ctl(pool->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
 errand_status
 errand__sandbox_monitor_start(errand__sandbox *pool)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = KICK};
-
-    if (epoll_ctl(pool->poll_fd, EPOLL_CTL_ADD, pool->kick_fd, &event) != 0)
+    if (!errand__sandbox_listen(pool, pool->kick_fd, KICK))
         return ERRAND_ESYSTEM;
     return errand__thread_create(&pool->monitor, NULL, run_monitor, pool) == 0
                ? ERRAND_OK

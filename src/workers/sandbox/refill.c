@@ -28,21 +28,13 @@ fail_start(errand__sandbox_slot *slot, const char *what, int error, const char *
                                          errand__clock_now());
 }
 
-static bool
-listen_to(errand__sandbox_slot *slot)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = slot->index};
-
-    return epoll_ctl(slot->pool->poll_fd, EPOLL_CTL_ADD, slot->fd, &event) == 0;
-}
-
 bool
 errand__sandbox_heed_worker(errand__sandbox_slot *slot, const char *program)
 {
     errand__sandbox *pool = slot->pool;
     errand__worker_end end;
 
-    if (listen_to(slot))
+    if (errand__sandbox_listen(pool, slot->fd, slot->index))
         return true;
     int error = errno;
     pool->launcher.kill(pool->launcher.arg, slot->pid, slot->fd);

@@ -497,6 +497,9 @@ void errand__outcome_leave(errand__sandbox_place *place);
 
 /* monitor.c */
 errand_status errand__sandbox_monitor_start(errand__sandbox *pool);
+/* The monitor wakes when fd is readable, and hears that number: a slot's, or one of those that stand for
+ * something else.  False: see errno. */
+bool errand__sandbox_listen(const errand__sandbox *pool, int fd, uint32_t number);
 void errand__sandbox_monitor_kick(errand__sandbox *pool);
 /* Kicks it if it would sleep beyond moment. */
 void errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment);

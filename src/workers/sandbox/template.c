@@ -81,14 +81,6 @@ make_request(const errand__sandbox *pool, int *out_fd)
     return error;
 }
 
-static bool
-listen_to(const errand__sandbox *pool, int fd, uint32_t number)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
-
-    return epoll_ctl(pool->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
 static void
 close_one(int *fd)
 {
@@ -447,8 +439,8 @@ errand__template_consider(errand__sandbox *pool, uint64_t now)
     self->since_ns = now;
     if (start(pool)) {
         self->phase = ERRAND__TEMPLATE_LOADING;
-        self->broken = !listen_to(pool, self->fd, ERRAND__TEMPLATE_ENDED) ||
-                       !listen_to(pool, self->socket, ERRAND__TEMPLATE_SAYS);
+        self->broken = !errand__sandbox_listen(pool, self->fd, ERRAND__TEMPLATE_ENDED) ||
+                       !errand__sandbox_listen(pool, self->socket, ERRAND__TEMPLATE_SAYS);
         pool->tick = pool->tick || self->broken;
         return;
     }
