@@ -7,7 +7,6 @@
  * - What is queued while nothing can be started, with no worker alive for it, ends. */
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 #include "workers/sandbox/sandbox.h"
 
