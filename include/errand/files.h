@@ -70,7 +70,7 @@ enum { ERRAND_AT_POSITION = -1 };
  * errand_spec_seek: moves the position to offset bytes behind from; gives it as
  *   errand_file_place_type.  UNSUPPORTED: it has none.
  * errand_spec_truncate: it has size bytes from then on; what it gains reads as zero bytes.
- *   Done at once, on the reactor's thread; moves no position.  UNSUPPORTED: it has none.
+ *   Moves no position.  UNSUPPORTED: it has none.
  * errand_spec_sync: what was written before is on the disk; data_only: not its times.
  * errand_spec_file_stat: of an open file.   Gives: errand_file_stat_type.
  * errand_spec_file_close: closes it and says if that failed.  EBUSY: operations on it are

@@ -49,6 +49,7 @@ struct statx;
  *   SENDMSG   message, flags                          bytes; MSG_NOSIGNAL is added
  *   SHUTDOWN  flags (SHUT_...)                        0
  *   ACCEPT_MANY, RECV_MANY: see errand_io_consume.
+ *   TRUNCATE  offset (the size)                       0
  * fd of OPEN, STAT, RENAME, UNLINK, MKDIR: the folder that a relative path begins in, or
  * AT_FDCWD.  A descriptor may be in blocking mode or not.  Where the back end is epoll, a
  * socket that is connected or accepted on is put into non-blocking mode.
@@ -81,6 +82,7 @@ typedef enum errand_io_kind {
     ERRAND_IO_SHUTDOWN = 23,
     ERRAND_IO_ACCEPT_MANY = 24,
     ERRAND_IO_RECV_MANY = 25,
+    ERRAND_IO_TRUNCATE = 26,
     ERRAND_IO_KINDS /* one more than the last */
 } errand_io_kind;
 #define ERRAND_IO_DATA_ONLY 1u /* flags of SYNC: as fdatasync */
@@ -134,7 +136,8 @@ typedef struct errand_io {
  *   also if the result is there at once.  Neither blocks nor allocates; what finds no
  *   place in the kernel's queue waits in the reactor's.
  * errand_io_cancel: ask for it back.  It still ends by being done: -ECANCELED, or its
- *   result.  Nothing happens if it is done, or was asked for before.
+ *   result.  Nothing happens if it is done, or was asked for before, or is a CLOSE: whether
+ *   the descriptor is still there could not be told.
  * Thread: [worker], inside the job's own start or poll.   Errors: EINVAL (kind) ·
  *   EUNSUPPORTED (the job does not run on a reactor) · EMISUSE (start: it is under way). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_io_start(errand_job *job, errand_io *io);
@@ -169,9 +172,10 @@ typedef struct errand_reactor_config {
     uint32_t threads;
     uint32_t backend;
     uint32_t entries; /* of a loop's submission queue; 0 = 256; at most 4096 */
-    /* At most so many threads of the process (epoll) or the kernel (io_uring, for each kind
-     * that it has) for what cannot be done without blocking: files, opens; 0 = 4, with
-     * io_uring 4 for each processor. */
+    /* At most so many threads for what cannot be done without blocking: files, opens.  With
+     * epoll they are the process's, 0 = 4; with io_uring the kernel's, so many of each kind
+     * that it has, 0 = 4 for each processor, and for what it cannot do (TRUNCATE) the
+     * process's, as with epoll. */
     uint32_t helpers;
     uint32_t flags;   /* none yet; must be 0 */
     const char *name; /* of the threads, at most 11 bytes; NULL = "errand-io" */

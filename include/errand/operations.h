@@ -102,7 +102,7 @@ enum {
     X(ACCEPT_FAILED, 20, "no connection could be taken")                                 \
     X(RECEIVE_FAILED, 21, "the peer ended or reset before all was received")             \
     X(SEND_FAILED, 22, "the peer is gone; how much it has is not known")                 \
-    X(UNSUPPORTED, 23, "its executor is no reactor, or this system cannot do it")        \
+    X(UNSUPPORTED, 23, "its executor, this system or what was opened cannot do it")      \
     X(EXISTS, 24, "there is something of that name already")                             \
     X(PROTOCOL, 25, "the peer does not keep to the protocol")                            \
     X(CERTIFICATE, 26, "the peer's certificate does not prove who it is")                \

@@ -144,6 +144,24 @@ errand__operation_no_memory(errand_job *job, size_t size)
                                     "no memory for the result of %zu bytes", size);
 }
 
+int32_t
+errand__operation_no_reactor(errand_job *job)
+{
+    errand_job_fail(job, 0, 0, NULL,
+                    "it has to wait for time or a descriptor, and this executor cannot; "
+                    "start it on a lease of a reactor (errand_reactor_create)");
+    return ERRAND_OPERATION_UNSUPPORTED;
+}
+
+int32_t
+errand__operation_no_position(errand_job *job)
+{
+    errand_job_fail(job, 0, 0, NULL,
+                    "it has no position, what it gives comes once; "
+                    "read and write it as it comes, or open a regular file");
+    return ERRAND_OPERATION_UNSUPPORTED;
+}
+
 static const char *
 mend(int32_t code)
 {
@@ -190,7 +208,7 @@ mend(int32_t code)
     case ERRAND_OPERATION_SEND_FAILED:
         return "connect again if it is still wanted";
     case ERRAND_OPERATION_UNSUPPORTED:
-        return "submit it to a reactor that can do it";
+        return "choose what can do it";
     case ERRAND_OPERATION_EXISTS:
         return "choose another name";
     case ERRAND_OPERATION_PROTOCOL:

@@ -51,6 +51,8 @@ int32_t errand__operation_failed(errand_job *job, int32_t code, const char *form
     ERRAND_PRINTF(3, 4);
 /* For MEMORY: room for so many bytes. */
 int32_t errand__operation_no_memory(errand_job *job, size_t size);
+int32_t errand__operation_no_reactor(errand_job *job);
+int32_t errand__operation_no_position(errand_job *job); /* of a file */
 
 /* ---- descriptors (descriptor.c) ------------------------------------------------------------ */
 /* All are close-on-exec and above 2, also when the host closed its own 0, 1 or 2.

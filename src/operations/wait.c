@@ -101,11 +101,7 @@ errand__wait_ask(errand_job *job, errand__wait *wait)
     if (status == ERRAND_OK)
         status = errand_io_start(job, &wait->io);
     if (status != ERRAND_OK)
-        return errand__operation_failed(
-            job, ERRAND_OPERATION_UNSUPPORTED,
-            "it has to wait for time or a descriptor, and this executor cannot: "
-            "start it on a lease of a reactor "
-            "(errand_reactor_create)");
+        return errand__operation_no_reactor(job);
     wait->asked = true;
     return ERRAND_PENDING;
 }

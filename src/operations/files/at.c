@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 #include "operations/files/files.h"
 
 enum { BYTES_MAX = 1 << 30, REST_FIRST = 1 << 16, REST_DEFAULT = 64 << 20 };
@@ -321,25 +320,26 @@ stat_poll(errand_job *job, void *state, errand_payload *out_payload)
     return errand__file_give_stat(job, &at->status, out_payload);
 }
 
-/* The kernel's queue has no such request: the call itself waits for no device but the disk. */
 static int32_t
 truncate_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
-    const at_state *at = state;
-    int32_t code = errand__file_ready(job, state);
-    int result = -1;
+    at_state *at = state;
+    errand__wait *wait = &at->base.wait;
+    int32_t code = errand__file_ready(job, &at->base);
 
     (void)out_payload;
     if (code != 0)
         return code;
     if (!errand_file_is_seekable(at->base.file))
-        return errand__operation_failed(job, ERRAND_OPERATION_UNSUPPORTED,
-                                        "it has no position: what it gives comes once");
-    do
-        result = ftruncate(errand_file_fd(at->base.file), at->offset);
-    while (result != 0 && errno == EINTR);
-    if (result != 0)
-        return errand__operation_refused(job, errno, "ftruncate",
+        return errand__operation_no_position(job);
+    if (!wait->asked || wait->io.result == -EINTR) {
+        wait->io = (errand_io){.kind = ERRAND_IO_TRUNCATE,
+                               .fd = errand_file_fd(at->base.file),
+                               .offset = at->offset};
+        return errand__wait_ask(job, wait);
+    }
+    if (wait->io.result < 0)
+        return errand__operation_refused(job, -wait->io.result, "ftruncate",
                                          "the file cannot be made %lld bytes long",
                                          (long long)at->offset);
     return 0;

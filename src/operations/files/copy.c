@@ -17,6 +17,8 @@ typedef enum copy_step {
     COPY_FROM, /* is being opened */
     COPY_LOOK,
     COPY_TO,
+    COPY_LOOK_TO,
+    COPY_EMPTY,
     COPY_IN, /* into the pipe */
     COPY_OUT
 } copy_step;
@@ -25,7 +27,7 @@ typedef struct copy_state {
     copy_step step;
     int from, to, pipe[2];
     uint64_t done, held; /* bytes: written; in the pipe */
-    struct statx status;
+    struct statx status, to_status;
     const char *to_path;
     char path[];
 } copy_state;
@@ -34,7 +36,10 @@ static int32_t copy_poll(errand_job *job, void *state, errand_payload *out_paylo
 static int32_t go_on(errand_job *job, copy_state *copy);
 static int32_t ask_open(errand_job *job, copy_state *copy, const char *path, int flags,
                         uint32_t mode);
-static int32_t opened_to(errand_job *job, copy_state *copy);
+static int32_t ask_status(errand_job *job, copy_state *copy, int fd,
+                          struct statx *out_status);
+static int32_t looked_to(errand_job *job, copy_state *copy);
+static int32_t ask_splice(errand_job *job, copy_state *copy);
 static int32_t move(errand_job *job, copy_state *copy);
 static int32_t refused(errand_job *job, const copy_state *copy, int error,
                        const char *call);
@@ -95,13 +100,7 @@ go_on(errand_job *job, copy_state *copy)
             return refused(job, copy, -result, "open");
         copy->from = errand__file_opened(wait);
         copy->step = COPY_LOOK;
-        wait->io = (errand_io){.kind = ERRAND_IO_STAT,
-                               .fd = copy->from,
-                               .path = "",
-                               .flags = AT_EMPTY_PATH,
-                               .mask = STATX_BASIC_STATS,
-                               .out_stat = &copy->status};
-        return errand__wait_ask(job, wait);
+        return ask_status(job, copy, copy->from, &copy->status);
     case COPY_LOOK:
         if (result < 0)
             return refused(job, copy, -result, "statx");
@@ -118,8 +117,20 @@ go_on(errand_job *job, copy_state *copy)
         if (result < 0)
             return refused(job, copy, -result, "open");
         copy->to = errand__file_opened(wait);
+        copy->step = COPY_LOOK_TO;
+        return ask_status(job, copy, copy->to, &copy->to_status);
+    case COPY_LOOK_TO:
+        if (result < 0)
+            return refused(job, copy, -result, "statx");
+        return looked_to(job, copy);
+    case COPY_EMPTY:
+        if (result < 0)
+            return refused(job, copy, -result, "ftruncate");
+        if (!errand__operation_fd_pipe(copy->pipe))
+            return refused(job, copy, errno, "pipe2");
+        fcntl(copy->pipe[1], F_SETPIPE_SZ, PIPE_SIZE); /* or whatever is allowed */
         copy->step = COPY_IN;
-        return opened_to(job, copy);
+        return ask_splice(job, copy);
     case COPY_IN:
     case COPY_OUT:
         break;
@@ -158,24 +169,33 @@ ask_splice(errand_job *job, copy_state *copy)
 }
 
 static int32_t
-opened_to(errand_job *job, copy_state *copy)
+ask_status(errand_job *job, copy_state *copy, int fd, struct statx *out_status)
 {
-    struct stat from, to;
+    copy->base.wait.io = (errand_io){.kind = ERRAND_IO_STAT,
+                                     .fd = fd,
+                                     .path = "",
+                                     .flags = AT_EMPTY_PATH,
+                                     .mask = STATX_BASIC_STATS,
+                                     .out_stat = out_status};
+    return errand__wait_ask(job, &copy->base.wait);
+}
 
-    if (fstat(copy->from, &from) != 0 || fstat(copy->to, &to) != 0)
-        return refused(job, copy, errno, "fstat");
-    if (from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+static int32_t
+looked_to(errand_job *job, copy_state *copy)
+{
+    const struct statx *from = &copy->status, *to = &copy->to_status;
+
+    if (from->stx_dev_major == to->stx_dev_major &&
+        from->stx_dev_minor == to->stx_dev_minor && from->stx_ino == to->stx_ino)
         return errand__operation_failed(job, ERRAND_OPERATION_EXISTS,
                                         "'%s' is the file itself", copy->base.shown.text);
-    if (!S_ISREG(to.st_mode))
+    if (!S_ISREG(to->stx_mode))
         return errand__operation_failed(job, ERRAND_OPERATION_NOT_REGULAR,
                                         "'%s' is no regular file", copy->base.shown.text);
-    if (ftruncate(copy->to, 0) != 0)
-        return refused(job, copy, errno, "ftruncate");
-    if (!errand__operation_fd_pipe(copy->pipe))
-        return refused(job, copy, errno, "pipe2");
-    fcntl(copy->pipe[1], F_SETPIPE_SZ, PIPE_SIZE); /* or whatever is allowed */
-    return ask_splice(job, copy);
+    copy->step = COPY_EMPTY;
+    copy->base.wait.io =
+        (errand_io){.kind = ERRAND_IO_TRUNCATE, .fd = copy->to, .offset = 0};
+    return errand__wait_ask(job, &copy->base.wait);
 }
 
 static int32_t

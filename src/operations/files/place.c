@@ -84,8 +84,7 @@ seek_poll(errand_job *job, void *state, errand_payload *out_payload)
     if (code != 0)
         return code;
     if (!errand_file_is_seekable(file))
-        return errand__operation_failed(job, ERRAND_OPERATION_UNSUPPORTED,
-                                        "it has no position: what it gives comes once");
+        return errand__operation_no_position(job);
     if (seek->from == ERRAND_FROM_END && !wait->asked) {
         wait->io = (errand_io){.kind = ERRAND_IO_STAT,
                                .fd = errand_file_fd(file),

@@ -94,11 +94,7 @@ errand__http_drive_wait(errand_job *job, errand__http_drive *drive,
             errand__operation_show(errand__transfer_url(transfer)).text,
             errand__operation_length(drive->limit_ns).text);
     if (arm(job, drive, transfer, until) != ERRAND_OK)
-        return errand__operation_failed(
-            job, ERRAND_OPERATION_UNSUPPORTED,
-            "it has to wait for time or a descriptor, and this executor cannot: "
-            "start it on a lease of a reactor "
-            "(errand_reactor_create)");
+        return errand__operation_no_reactor(job);
     return ERRAND_PENDING;
 }
 #endif

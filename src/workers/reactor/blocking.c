@@ -101,17 +101,22 @@ int32_t
 errand__fifo_check(errand_io *io, int32_t result)
 {
     int flags = (int)io->flags;
-    struct stat found;
 
     if ((flags & (O_NONBLOCK | O_PATH)) != 0)
         return result;
     if (result == -ENXIO && (flags & O_ACCMODE) == O_WRONLY)
         return ERRAND__TRY_LATER;
-    if (result < 0 || (flags & O_ACCMODE) != O_RDONLY || fstat(result, &found) != 0 ||
-        !S_ISFIFO(found.st_mode))
+    if (result < 0 || (flags & O_ACCMODE) != O_RDONLY ||
+        errand__what_is(result) != S_IFIFO)
         return result;
     io->to_fd = result + 1;
     return open_fifo(io);
+}
+
+int32_t
+errand__block_close(errand_io *io)
+{
+    return result_of(close(io->fd));
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------ */
@@ -171,4 +176,28 @@ int32_t
 errand__block_mkdir(errand_io *io)
 {
     return result_of(mkdirat(io->fd, io->path, io->mode));
+}
+
+ssize_t
+errand__splice_now(const errand_io *io)
+{
+    loff_t from = io->offset, to = io->to_offset;
+
+    return splice(io->fd, from < 0 ? NULL : &from, io->to_fd, to < 0 ? NULL : &to,
+                  io->length, io->flags | SPLICE_F_NONBLOCK);
+}
+
+/* A pipe was ready, and may not be any more. */
+int32_t
+errand__block_splice(errand_io *io)
+{
+    ssize_t moved = errand__splice_now(io);
+
+    return moved < 0 && errno == EAGAIN ? ERRAND__TRY_IN : result_of(moved);
+}
+
+int32_t
+errand__block_truncate(errand_io *io)
+{
+    return result_of(ftruncate(io->fd, io->offset));
 }

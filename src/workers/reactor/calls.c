@@ -59,21 +59,31 @@ errand__try_filer(errand_io *io)
     return ERRAND__TRY_FILER;
 }
 
-int32_t
-errand__try_close(errand_io *io)
-{
-    return result_of(close(io->fd));
-}
-
 /* ---- files and pipes ---------------------------------------------------------------------------- */
+
+uint32_t
+errand__what_is(int fd)
+{
+    struct statx found;
+
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &found) == 0
+               ? found.stx_mode & S_IFMT
+               : 0;
+}
 
 static bool
 is_slow(int fd)
 {
-    struct stat found;
+    uint32_t what = errand__what_is(fd);
 
-    return fstat(fd, &found) == 0 &&
-           (S_ISREG(found.st_mode) || S_ISBLK(found.st_mode) || S_ISDIR(found.st_mode));
+    return what == S_IFREG || what == S_IFBLK || what == S_IFDIR;
+}
+
+/* A file's may wait for what was written to be taken. */
+int32_t
+errand__try_close(errand_io *io)
+{
+    return is_slow(io->fd) ? ERRAND__TRY_FILER : result_of(close(io->fd));
 }
 
 static const struct iovec *
@@ -146,16 +156,13 @@ errand__try_write(errand_io *io)
 int32_t
 errand__try_splice(errand_io *io)
 {
-    loff_t from = io->offset, to = io->to_offset;
-    ssize_t moved;
-
     if (poll_now(io->fd, POLLIN) == 0)
         return ERRAND__TRY_IN;
     if (poll_now(io->to_fd, POLLOUT) == 0)
         return ERRAND__TRY_OUT; /* of to_fd */
-    moved = splice(io->fd, from < 0 ? NULL : &from, io->to_fd, to < 0 ? NULL : &to,
-                   io->length, io->flags | SPLICE_F_NONBLOCK);
-    return waits_for(moved, ERRAND__TRY_IN);
+    if (is_slow(io->fd) || is_slow(io->to_fd))
+        return ERRAND__TRY_FILER; /* the flag is for pipes alone */
+    return waits_for(errand__splice_now(io), ERRAND__TRY_IN);
 }
 
 /* ---- sockets -------------------------------------------------------------------------------------- */

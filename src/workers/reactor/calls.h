@@ -22,6 +22,7 @@ int32_t errand__try_shutdown(errand_io *io);
 int32_t errand__try_accept_many(errand_io *io);
 int32_t errand__try_recv_many(errand_io *io);
 int32_t errand__block_open(errand_io *io);
+int32_t errand__block_close(errand_io *io);
 int32_t errand__block_read(errand_io *io);
 int32_t errand__block_write(errand_io *io);
 int32_t errand__block_sync(errand_io *io);
@@ -29,6 +30,11 @@ int32_t errand__block_stat(errand_io *io);
 int32_t errand__block_rename(errand_io *io);
 int32_t errand__block_unlink(errand_io *io);
 int32_t errand__block_mkdir(errand_io *io);
+int32_t errand__block_splice(errand_io *io);
+ssize_t errand__splice_now(const errand_io *io); /* as splice, waits for no pipe */
+int32_t errand__block_truncate(errand_io *io);
+/* What it is (S_IFMT), without asking whoever holds it, who may be far away; 0 = not known. */
+uint32_t errand__what_is(int fd);
 /* A FIFO that nobody opens for writing was opened meanwhile: the descriptor that waits, closed. */
 void errand__fifo_forget(errand_io *io);
 /* The kernel opened a FIFO without waiting for the other side, as io_uring does where it needs not

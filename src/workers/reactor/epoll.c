@@ -3,14 +3,12 @@
  *
  * - What was started is tried at the next turn, and if it would block, waits at its descriptor
  *   (lines.c).  An event has all that wait there tried again.
- * - What cannot be waited for (files) is the filers'; what they have done comes back through a
- *   stack and a descriptor of this back end's own. */
+ * - What cannot be waited for (files) is the filers'. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include "workers/reactor/calls.h"
@@ -49,8 +47,8 @@ epoll_fini(errand__loop *loop)
     errand__lines_free(self);
     if (self->fd >= 0)
         close(self->fd);
-    if (self->returned >= 0)
-        close(self->returned);
+    if (loop->returned_fd >= 0)
+        close(loop->returned_fd);
     if (self->alarm >= 0)
         close(self->alarm);
     errand__mem_free(NULL, self, sizeof *self);
@@ -68,16 +66,16 @@ epoll_init(errand__loop *loop, int bell)
     loop->state = self;
     errand__list_init(&self->fresh);
     self->bell = bell;
-    self->returned = self->alarm = -1;
+    loop->returned_fd = self->alarm = -1;
     self->fd = clear_of_standard(epoll_create1(EPOLL_CLOEXEC));
     if (self->fd >= 0)
-        self->returned = clear_of_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (self->returned >= 0)
+        loop->returned_fd = errand__bell_create();
+    if (loop->returned_fd >= 0)
         self->alarm = clear_of_standard(
             timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (self->alarm >= 0 &&
         watch(self, bell, EPOLLIN | EPOLLET, ERRAND__MARK_BELL) == 0 &&
-        watch(self, self->returned, EPOLLIN, ERRAND__MARK_RETURNED) == 0 &&
+        watch(self, loop->returned_fd, EPOLLIN, ERRAND__MARK_RETURNED) == 0 &&
         watch(self, self->alarm, EPOLLIN, ERRAND__MARK_ALARM) == 0)
         return 0;
     error = errno;
@@ -119,7 +117,6 @@ attempt(errand__loop *loop, errand_io *io)
     if (result == ERRAND__TRY_LATER) {
         errand__request_put_off(loop, io);
     } else if (result == ERRAND__TRY_FILER) {
-        request->state |= ERRAND__IO_FILER;
         if (!errand__filers_give(&loop->reactor->filers, io))
             error = EAGAIN;
     } else if (result == ERRAND__TRY_IN || result == ERRAND__TRY_OUT) {
@@ -166,60 +163,6 @@ epoll_recall(errand__loop *loop, errand_io *io)
     errand__request_finish_later(loop, io, -ECANCELED);
 }
 
-/* ---- filers' returns ---------------------------------------------------------------------------- */
-
-void
-errand__loop_returned(errand__loop *loop, errand_io *io)
-{
-    const uint64_t one = 1;
-    errand__epoll *self = loop->state;
-    errand__request *request = errand__request_of(io);
-    int fd = self->returned;
-    uintptr_t head = atomic_load_explicit(&loop->returned, memory_order_relaxed);
-    ssize_t written;
-
-    do
-        request->link.next = (errand__link *)head;
-    while (!atomic_compare_exchange_weak_explicit(
-        &loop->returned, &head, (uintptr_t)&request->link,
-        memory_order_acq_rel, /* Pairs: filer-return */
-        memory_order_relaxed));
-    if (head != 0)
-        return;
-    do
-        written = write(fd, &one, sizeof one);
-    while (written < 0 && errno == EINTR);
-}
-
-static void
-take_returned(errand__loop *loop)
-{
-    errand__epoll *self = loop->state;
-    uint64_t count;
-    ssize_t got = read(self->returned, &count, sizeof count);
-    errand__link *link = (errand__link *)atomic_exchange_explicit(
-        &loop->returned, 0, memory_order_acq_rel); /* Pairs: filer-return */
-
-    (void)got;
-    while (link != NULL) {
-        errand__link *next = link->next;
-        errand_io *io = errand__request_io(link);
-        errand__request *request = errand__request_of(io);
-
-        link->next = link->previous = NULL;
-        request->state &= ~(uintptr_t)ERRAND__IO_FILER;
-        if (io->result != ERRAND__TRY_LATER) {
-            errand__request_finish_later(loop, io, io->result);
-        } else if ((request->state & ERRAND__IO_ASKED) != 0) {
-            errand__fifo_forget(io);
-            errand__request_finish_later(loop, io, -ECANCELED);
-        } else {
-            errand__request_put_off(loop, io);
-        }
-        link = next;
-    }
-}
-
 /* ---- a turn -------------------------------------------------------------------------------------- */
 
 /* Those that were there: what they lead to is the next turn's. */
@@ -250,7 +193,7 @@ heed(errand__loop *loop, uint64_t mark)
     if (mark >= ERRAND__MARK_FIRST_FD) {
         errand__lines_ready(loop, (int)(mark - ERRAND__MARK_FIRST_FD));
     } else if (mark == ERRAND__MARK_RETURNED) {
-        take_returned(loop);
+        errand__filers_collect(loop);
     } else if (mark == ERRAND__MARK_ALARM) {
         got = read(self->alarm, &count, sizeof count);
         loop->alarm_ns = UINT64_MAX;

@@ -14,7 +14,7 @@ enum { /* what an event leads to; from the last on a descriptor */
 enum { ERRAND__LINE_CHUNKS = 4096 };
 typedef struct errand__line errand__line; /* a descriptor's */
 typedef struct errand__epoll {
-    int fd, bell, returned, alarm;
+    int fd, bell, alarm;
     errand__link fresh; /* to be tried */
     errand__line *chunks[ERRAND__LINE_CHUNKS];
 } errand__epoll;

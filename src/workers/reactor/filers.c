@@ -5,9 +5,15 @@
  * ends.  A request that still stands in the queue can be taken back; one that a filer has ends
  * when its call does, and until then its block is the filer's.
  *
+ * What they have done comes back through a stack of the loop's and a descriptor: whoever pushes onto
+ * an empty one writes, and the loop takes all of it when it has read that, so each write belongs
+ * to one batch, and no filer touches the descriptor after the loop has its request.
+ *
  * Filers are detached: the last to go says so in the count, which is all that the reactor's end
  * waits for. */
-#include "workers/reactor/reactor.h"
+#include <errno.h>
+#include <unistd.h>
+#include "workers/reactor/calls.h"
 
 #define IDLE_NS UINT64_C(10000000000)
 
@@ -68,13 +74,36 @@ next_request(errand__filers *filers)
 
 /* Runs in a filer. */
 static void
+give_back(errand__loop *loop, errand_io *io)
+{
+    const uint64_t one = 1;
+    errand__request *request = errand__request_of(io);
+    int fd = loop->returned_fd;
+    uintptr_t head = atomic_load_explicit(&loop->returned, memory_order_relaxed);
+    ssize_t written;
+
+    do
+        request->link.next = (errand__link *)head;
+    while (!atomic_compare_exchange_weak_explicit(
+        &loop->returned, &head, (uintptr_t)&request->link,
+        memory_order_acq_rel, /* Pairs: filer-return */
+        memory_order_relaxed));
+    if (head != 0)
+        return;
+    do
+        written = write(fd, &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+}
+
+/* The same. */
+static void
 do_request(errand_io *io)
 {
     errand__request *request = errand__request_of(io);
     errand__loop_lease *mine = request->waker->lease;
 
     io->result = errand__kinds[io->kind].block(io);
-    errand__loop_returned(mine->loop, io);
+    give_back(mine->loop, io);
 }
 
 static void *
@@ -102,6 +131,7 @@ errand__filers_give(errand__filers *filers, errand_io *io)
     pthread_t thread;
     bool wanted;
 
+    errand__request_of(io)->state |= ERRAND__IO_FILER;
     errand__lock_acquire(&filers->lock);
     errand__list_append(&filers->queue, &errand__request_of(io)->link);
     filers->queued++;
@@ -137,4 +167,37 @@ errand__filers_take_back(errand__filers *filers, errand_io *io)
     }
     errand__lock_release(&filers->lock);
     return taken;
+}
+
+void
+errand__filers_collect(errand__loop *loop)
+{
+    uint64_t count;
+    errand__link *link;
+
+    if (read(loop->returned_fd, &count, sizeof count) != sizeof count)
+        return;
+    link = (errand__link *)atomic_exchange_explicit(
+        &loop->returned, 0, memory_order_acq_rel); /* Pairs: filer-return */
+    while (link != NULL) {
+        errand__link *next = link->next;
+        errand_io *io = errand__request_io(link);
+        errand__request *request = errand__request_of(io);
+        bool again = io->result == ERRAND__TRY_LATER || io->result == ERRAND__TRY_IN;
+
+        link->next = link->previous = NULL;
+        request->state &= ~(uintptr_t)ERRAND__IO_FILER;
+        if (!again) {
+            errand__request_finish_later(loop, io, io->result);
+        } else if ((request->state & ERRAND__IO_ASKED) != 0) {
+            if (io->kind == ERRAND_IO_OPEN)
+                errand__fifo_forget(io);
+            errand__request_finish_later(loop, io, -ECANCELED);
+        } else if (io->result == ERRAND__TRY_LATER) {
+            errand__request_put_off(loop, io);
+        } else {
+            loop->backend->start(loop, io);
+        }
+        link = next;
+    }
 }

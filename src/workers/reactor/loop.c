@@ -34,6 +34,7 @@ errand__loop_init(errand__loop *loop, errand__reactor *reactor, errand__port *po
     loop->backend = reactor->backend;
     loop->port = port;
     loop->alarm_ns = UINT64_MAX;
+    loop->returned_fd = -1;
     errand__list_init(&loop->turns);
     errand__list_init(&loop->waiting);
     errand__list_init(&loop->finished);

@@ -23,7 +23,7 @@ enum { /* errand__request.state */
        ERRAND__IO_KERNEL = 16, /* io_uring: the kernel has it */
        ERRAND__IO_POLLING =
            32,                /* io_uring: a poll stands for it; then it is tried again */
-       ERRAND__IO_FILER = 64, /* epoll: a filer has it, or it is in their queue */
+       ERRAND__IO_FILER = 64, /* a filer has it, or it is in their queue */
        /* a MANY whose ring has no room: nothing is under way for it, or (KERNEL) it is stopped */
        ERRAND__IO_FULL = 128,
        ERRAND__IO_FINISHED = 256, /* in the loop's list of those that are done */
@@ -123,14 +123,14 @@ enum {                                 /* answers of attempt, beside results */
        ERRAND__TRY_IN = INT32_MIN + 1, /* not now: wait until fd is readable */
        ERRAND__TRY_OUT = INT32_MIN + 2,
        ERRAND__TRY_FILER = INT32_MIN + 3, /* it would block: a filer does it */
-       ERRAND__TRY_LATER = INT32_MIN + 4, /* of block: again after a while */
+       ERRAND__TRY_LATER = INT32_MIN + 4, /* of block: again after a while (IN: now) */
        ERRAND__TRY_MOST = INT32_MIN + 4
 };
 typedef struct errand__kind {
     const char *name;
-    /* io_uring: fills an entry in; NULL only for those of the loop (timeout, nothing). */
+    /* io_uring: fills an entry in; NULL: a filer does it, or the loop itself. */
     void (*fill)(struct io_uring_sqe *entry, errand_io *io);
-    /* epoll: tries without blocking; block: does it on a filer (NULL: attempt never asks). */
+    /* epoll: tries without blocking; block: does it on a filer (NULL: nobody ever asks). */
     int32_t (*attempt)(errand_io *io);
     int32_t (*block)(errand_io *io);
     uint32_t
@@ -140,7 +140,7 @@ typedef struct errand__kind {
 } errand__kind;
 extern const errand__kind errand__kinds[ERRAND_IO_KINDS];
 
-/* ---- filers: threads for what epoll cannot wait for (filers.c) --------------------------------------- */
+/* ---- filers: threads for what a back end cannot wait for (filers.c) ---------------------------------- */
 typedef struct errand__filers {
     errand__lock lock;
     /* Immutable. */
@@ -159,12 +159,12 @@ typedef struct errand__filers {
 } errand__filers;
 void errand__filers_init(errand__filers *filers, uint32_t limit, const char *name);
 void errand__filers_fini(errand__filers *filers); /* waits for the threads */
-/* False: no thread could be made and none is there. */
+/* FILER from then on, unless false: no thread could be made and none is there. */
 bool errand__filers_give(errand__filers *filers, errand_io *io);
 /* True: it was in the queue still, and is the caller's. */
 bool errand__filers_take_back(errand__filers *filers, errand_io *io);
-/* What filers finished is pushed here: newest first, linked by link.next. */
-void errand__loop_returned(errand__loop *loop, errand_io *io);
+/* The loop's returned_fd is readable: what filers have done is done, or tried again. */
+void errand__filers_collect(errand__loop *loop);
 
 /* ---- a loop (loop.c) ------------------------------------------------------------------------------ */
 typedef struct errand__loop_lease { /* lease->impl */
@@ -202,7 +202,8 @@ struct errand__loop {
     errand__link left;   /* local: among the thread's whose leases have ended */
     errand_lease
         *owed; /* whose runtime is to be rung before another's job is polled; held */
-    /* returned: what filers have done, linked.  Writers: filers (push), the loop (take).
+    int returned_fd; /* the back end's, which watches it; readable: see returned; -1 = none yet */
+    /* returned: what filers have done, newest first, linked by link.next.  Writers: filers (push), the loop (take).
      * Readers: the same.  Order: compare-exchange, exchange, acquire-release.
      * Pairs: filer-return.  Why: the result must be seen. */
     _Atomic uintptr_t returned;

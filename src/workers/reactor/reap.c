@@ -152,6 +152,10 @@ take(errand__loop *loop, const struct io_uring_cqe *entry)
             (void)got;
         }
         return;
+    case ERRAND__TAG_RETURNED:
+        self->returned_polled = false;
+        errand__filers_collect(loop);
+        return;
     case ERRAND__TAG_ALARM:
         if (result == -ETIME)
             loop->alarm_ns = UINT64_MAX;

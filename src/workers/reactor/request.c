@@ -134,8 +134,8 @@ errand__request_recall(errand__loop *loop, errand_io *io, bool here)
         (request->state & ERRAND__IO_ASKED) != 0)
         return;
     request->state |= ERRAND__IO_ASKED;
-    if ((request->state & ERRAND__IO_FINISHED) != 0)
-        return; /* too late: its result is here */
+    if ((request->state & ERRAND__IO_FINISHED) != 0 || io->kind == ERRAND_IO_CLOSE)
+        return; /* too late: its result is here, or the descriptor may be gone */
     if ((request->state & (ERRAND__IO_TIMED | ERRAND__IO_FULL)) == 0 ||
         (request->state & ERRAND__IO_KERNEL) != 0) {
         if (!errand__kinds[io->kind].of_loop)

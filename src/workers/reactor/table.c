@@ -2,8 +2,8 @@
 /* Design notes: every kind, and what each back end does for it.
  *
  * The names stand for functions of calls.c (epoll's tries and what filers do) and of entries.c
- * (io_uring's queue entries).  A kind that the loop does itself needs neither; any other has
- * both, and a test says so. */
+ * (io_uring's queue entries).  A kind that the loop does itself needs neither; any other has a try,
+ * and an entry or, where io_uring knows no such request, a call for filers; a test says so. */
 #include <poll.h>
 #include "workers/reactor/calls.h"
 #include "workers/reactor/entries.h"
@@ -22,7 +22,10 @@ const errand__kind errand__kinds[ERRAND_IO_KINDS] = {
                         FILL(open),
                         .attempt = errand__try_filer,
                         .block = errand__block_open},
-    [ERRAND_IO_CLOSE] = {.name = "close", FILL(close), .attempt = errand__try_close},
+    [ERRAND_IO_CLOSE] = {.name = "close",
+                         FILL(close),
+                         .attempt = errand__try_close,
+                         .block = errand__block_close},
     [ERRAND_IO_READ] = {.name = "read",
                         FILL(read),
                         .attempt = errand__try_read,
@@ -68,6 +71,7 @@ const errand__kind errand__kinds[ERRAND_IO_KINDS] = {
     [ERRAND_IO_SPLICE] = {.name = "splice",
                           FILL(splice),
                           .attempt = errand__try_splice,
+                          .block = errand__block_splice,
                           .writes = true},
     [ERRAND_IO_SOCKET] = {.name = "socket",
                           .attempt = errand__try_socket,
@@ -109,4 +113,7 @@ const errand__kind errand__kinds[ERRAND_IO_KINDS] = {
                              .attempt = errand__try_recv_many,
                              .waits = POLLIN,
                              .many = true},
+    [ERRAND_IO_TRUNCATE] = {.name = "truncate",
+                            .attempt = errand__try_filer,
+                            .block = errand__block_truncate},
 };

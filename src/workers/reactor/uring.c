@@ -14,8 +14,8 @@
  *   with no work left: the kernel sets it after it has queued the work, which another call may
  *   have done meanwhile.  So a call that asked is believed more than the flag, until the next
  *   turn asks again.
- * - A ring's own descriptor does not tell of work that is put off (DEFER_TASKRUN), an event
- *   descriptor that is registered with it does.  It is silenced while the thread looks itself.
+ * - What io_uring knows no request for is the filers'; the ring polls for what they have done from the
+ *   first of them on.
  * - A request is asked back by its user data.  Gone, too late and not found are all followed by
  *   the request's own completion, which came before or will come, so nothing is made of the
  *   answer. */
@@ -66,6 +66,9 @@ uring_fini(errand__loop *loop)
     io_uring_queue_exit(&self->ring);
     if (self->signal >= 0)
         close(self->signal);
+    if (loop->returned_fd >= 0)
+        close(loop->returned_fd);
+    loop->returned_fd = -1;
     errand__mem_free(NULL, self, sizeof *self);
     loop->state = NULL;
 }
@@ -93,9 +96,8 @@ errand__uring_enter(errand__loop *loop, struct __kernel_timespec *timeout)
     return answer;
 }
 
-/* NULL: the kernel takes nothing just now. */
-static struct io_uring_sqe *
-next_entry(errand__loop *loop)
+struct io_uring_sqe *
+errand__uring_entry(errand__loop *loop)
 {
     errand__uring *self = loop->state;
     struct io_uring_sqe *entry = io_uring_get_sqe(&self->ring);
@@ -145,7 +147,7 @@ errand__uring_hand_in(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
     struct io_uring_sqe *entry =
-        errand__list_empty(&loop->waiting) ? next_entry(loop) : NULL;
+        errand__list_empty(&loop->waiting) ? errand__uring_entry(loop) : NULL;
 
     if (entry != NULL) {
         fill(loop, entry, io);
@@ -163,12 +165,53 @@ errand__uring_may_pipe(const errand_io *io)
 }
 
 static void
+tagged(struct io_uring_sqe *entry, unsigned tag)
+{
+    io_uring_sqe_set_data64(entry, tag);
+}
+
+static void
 open_waits(errand__loop *loop, errand_io *io, int32_t result)
 {
     if (result != ERRAND__TRY_LATER)
         errand__request_finish_later(loop, io, result);
     else
         errand__request_put_off(loop, io);
+}
+
+static void
+poll_for(errand__loop *loop, int fd, unsigned tag, bool *polled)
+{
+    struct io_uring_sqe *entry;
+
+    if (*polled || fd < 0 || (entry = errand__uring_entry(loop)) == NULL)
+        return;
+    io_uring_prep_poll_add(entry, fd, POLLIN);
+    tagged(entry, tag);
+    *polled = true;
+}
+
+static void
+poll_returned(errand__loop *loop)
+{
+    errand__uring *self = loop->state;
+
+    poll_for(loop, loop->returned_fd, ERRAND__TAG_RETURNED, &self->returned_polled);
+}
+
+static void
+give_to_filer(errand__loop *loop, errand_io *io)
+{
+    if (loop->returned_fd < 0)
+        loop->returned_fd = errand__bell_create();
+    if (loop->returned_fd < 0) {
+        errand__request_finish_later(loop, io, -EMFILE);
+    } else if (!errand__filers_give(&loop->reactor->filers, io)) {
+        errand__request_of(io)->state &= ~(uintptr_t)ERRAND__IO_FILER;
+        errand__request_finish_later(loop, io, -EAGAIN);
+    } else {
+        poll_returned(loop);
+    }
 }
 
 static void
@@ -181,15 +224,13 @@ uring_start(errand__loop *loop, errand_io *io)
         open_waits(loop, io, errand__block_open(io));
         return;
     }
+    if (errand__kinds[io->kind].fill == NULL) {
+        give_to_filer(loop, io);
+        return;
+    }
     if (errand__uring_may_pipe(io))
         self->pipers++;
     errand__uring_hand_in(loop, io);
-}
-
-static void
-tagged(struct io_uring_sqe *entry, unsigned tag)
-{
-    io_uring_sqe_set_data64(entry, tag);
 }
 
 void
@@ -197,7 +238,7 @@ errand__uring_stop(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
     struct io_uring_sqe *entry =
-        errand__list_empty(&loop->waiting) ? next_entry(loop) : NULL;
+        errand__list_empty(&loop->waiting) ? errand__uring_entry(loop) : NULL;
 
     request->state |= ERRAND__IO_STOPPING;
     if (entry == NULL) { /* KERNEL and LISTED: to be asked back */
@@ -214,6 +255,13 @@ uring_recall(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
 
+    if ((request->state & ERRAND__IO_FILER) != 0) {
+        if (!errand__filers_take_back(&loop->reactor->filers, io))
+            return; /* it ends when its call does */
+        request->state &= ~(uintptr_t)ERRAND__IO_FILER;
+        errand__request_finish_later(loop, io, -ECANCELED);
+        return;
+    }
     if ((request->state & ERRAND__IO_LISTED) != 0) {
         if ((request->state & ERRAND__IO_KERNEL) != 0)
             return; /* it waits to be asked back */
@@ -235,7 +283,7 @@ refill(errand__loop *loop)
     while (!errand__list_empty(&loop->waiting)) {
         errand_io *io = errand__request_io(loop->waiting.next);
         errand__request *request = errand__request_of(io);
-        struct io_uring_sqe *entry = next_entry(loop);
+        struct io_uring_sqe *entry = errand__uring_entry(loop);
 
         if (entry == NULL)
             return;
@@ -264,8 +312,9 @@ uring_wanted(errand__loop *loop)
 {
     errand__uring *self = loop->state;
 
-    return !errand__list_empty(&loop->waiting) || io_uring_cq_ready(&self->ring) != 0 ||
-           errand__uring_waits(self);
+    return !errand__list_empty(&loop->waiting) ||
+           (loop->returned_fd >= 0 && !self->returned_polled) ||
+           io_uring_cq_ready(&self->ring) != 0 || errand__uring_waits(self);
 }
 
 static bool
@@ -277,19 +326,6 @@ uring_filled(errand__loop *loop)
 }
 
 static void
-poll_bell(errand__loop *loop)
-{
-    errand__uring *self = loop->state;
-    struct io_uring_sqe *entry;
-
-    if (self->bell_polled || (entry = next_entry(loop)) == NULL)
-        return;
-    io_uring_prep_poll_add(entry, self->bell, POLLIN);
-    tagged(entry, ERRAND__TAG_BELL);
-    self->bell_polled = true;
-}
-
-static void
 uring_turn(errand__loop *loop, uint64_t timeout_ns)
 {
     errand__uring *self = loop->state;
@@ -297,83 +333,18 @@ uring_turn(errand__loop *loop, uint64_t timeout_ns)
 
     self->looked = false;
     refill(loop);
+    poll_returned(loop);
     if (timeout_ns != 0 && io_uring_cq_ready(&self->ring) == 0) {
         if (timeout_ns > UINT64_C(3600000000000))
             timeout_ns = UINT64_C(3600000000000);
         timeout.tv_sec = (int64_t)(timeout_ns / 1000000000);
         timeout.tv_nsec = (long long)(timeout_ns % 1000000000);
-        poll_bell(loop);
+        poll_for(loop, self->bell, ERRAND__TAG_BELL, &self->bell_polled);
         (void)errand__uring_enter(loop, &timeout);
     } else if (io_uring_sq_ready(&self->ring) != 0 || errand__uring_waits(self)) {
         (void)errand__uring_enter(loop, NULL);
     }
     errand__uring_reap(loop);
-}
-
-static int
-uring_descriptor(errand__loop *loop)
-{
-    errand__uring *self = loop->state;
-
-    if (self->signal >= 0)
-        return self->signal;
-    self->signal = errand__bell_create();
-    if (self->signal >= 0 && io_uring_register_eventfd(&self->ring, self->signal) != 0) {
-        close(self->signal);
-        self->signal = -1;
-    }
-    if (self->signal >= 0)
-        (void)io_uring_cq_eventfd_toggle(&self->ring, false);
-    return self->signal;
-}
-
-static void
-set_alarm(errand__loop *loop, uint64_t at_ns)
-{
-    errand__uring *self = loop->state;
-    struct io_uring_sqe *entry;
-    bool armed = loop->alarm_ns != UINT64_MAX;
-
-    if (at_ns == loop->alarm_ns || (entry = next_entry(loop)) == NULL)
-        return;
-    self->alarm.tv_sec = (int64_t)(at_ns / 1000000000);
-    self->alarm.tv_nsec = (long long)(at_ns % 1000000000);
-    if (!armed)
-        io_uring_prep_timeout(entry, &self->alarm, 0, IORING_TIMEOUT_ABS);
-    else if (at_ns == UINT64_MAX)
-        io_uring_prep_timeout_remove(entry, ERRAND__TAG_ALARM, 0);
-    else
-        io_uring_prep_timeout_update(entry, &self->alarm, ERRAND__TAG_ALARM,
-                                     IORING_TIMEOUT_ABS);
-    tagged(entry, armed ? ERRAND__TAG_NOBODY : ERRAND__TAG_ALARM);
-    loop->alarm_ns = at_ns;
-    (void)errand__uring_enter(loop, NULL);
-}
-
-static void
-uring_rest(errand__loop *loop, uint64_t at_ns)
-{
-    errand__uring *self = loop->state;
-    uint64_t count;
-
-    set_alarm(loop, at_ns);
-    if (self->signal < 0)
-        return;
-    ssize_t got = read(self->signal, &count, sizeof count); /* of the last time */
-    (void)got;
-    (void)io_uring_cq_eventfd_toggle(&self->ring, true);
-    self->looked = false;
-    if (errand__uring_waits(self)) /* what came before the toggle tells nobody */
-        (void)errand__uring_enter(loop, NULL);
-}
-
-static void
-uring_rouse(errand__loop *loop)
-{
-    errand__uring *self = loop->state;
-
-    if (self->signal >= 0)
-        (void)io_uring_cq_eventfd_toggle(&self->ring, false);
 }
 
 const errand__backend errand__uring_backend = {
@@ -385,7 +356,7 @@ const errand__backend errand__uring_backend = {
     .turn = uring_turn,
     .wanted = uring_wanted,
     .filled = uring_filled,
-    .descriptor = uring_descriptor,
-    .rest = uring_rest,
-    .rouse = uring_rouse,
+    .descriptor = errand__uring_descriptor,
+    .rest = errand__uring_rest,
+    .rouse = errand__uring_rouse,
 };

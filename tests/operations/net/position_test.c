@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "errand/files.h"
 #include "folder_rig.h"
+#include "workers/reactor/reactor.h"
 
 static errand_file *
 open_file(net_rig *rig, uint32_t flags)
@@ -206,6 +207,7 @@ what_has_no_position_says_so(void **state)
     assert_false(errand_file_is_seekable(file));
     assert_int_equal(errand_spec_seek(&spec, file, 0, ERRAND_FROM_POSITION), ERRAND_OK);
     net_run(rig, &spec, &result);
+    assert_non_null(strstr(result.message, "or open a regular file")); /* the mend */
     net_assert_failed(&result, ERRAND_OPERATION_UNSUPPORTED);
     assert_int_equal(write(ends[1], "piece", 5), 5);
     expect_here(rig, file, 100, "piece"); /* what is there */
@@ -248,7 +250,11 @@ a_truncated_file_has_that_size_and_its_position_stays(void **state)
     errand_spec spec;
     errand_file *file = open_file(rig, both);
 
+    const errand__filers *filers = &errand__reactor_of(rig->executor)->filers;
+    unsigned given;
+
     write_here(rig, file, "0123456789");
+    given = atomic_load_explicit(&filers->bell, memory_order_relaxed);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         assert_int_equal(errand_spec_truncate(&spec, file, sizes[i]), ERRAND_OK);
         net_run(rig, &spec, &result);
@@ -256,6 +262,8 @@ a_truncated_file_has_that_size_and_its_position_stays(void **state)
         assert_int_equal(size_of(rig, file), sizes[i]);
         assert_int_equal(seek(rig, file, 0, ERRAND_FROM_POSITION), 10);
     }
+    /* Not on the reactor's thread, which others need. */
+    assert_true(atomic_load_explicit(&filers->bell, memory_order_relaxed) >= given + 4);
     write_here(rig, file, "end");
     assert_int_equal(errand_spec_read_rest(&spec, file, 0, 0), ERRAND_OK);
     net_run(rig, &spec, &result);
@@ -274,6 +282,7 @@ a_truncated_file_has_that_size_and_its_position_stays(void **state)
     assert_int_equal(errand_file_adopt(&ends[1], &file), ERRAND_OK);
     assert_int_equal(errand_spec_truncate(&spec, file, 0), ERRAND_OK);
     net_run(rig, &spec, &result);
+    assert_non_null(strstr(result.message, "or open a regular file"));
     net_assert_failed(&result, ERRAND_OPERATION_UNSUPPORTED);
     errand_file_abandon(&file);
     close(ends[0]);

@@ -273,6 +273,7 @@ without_a_reactor_what_must_wait_says_so(void **state)
         net_start(&rig, &specs[i], &result);
         assert_int_equal(errand_manual_step(rig.executor, 10, &count), ERRAND_OK);
         net_await(&rig, &result);
+        assert_non_null(strstr(result.message, "start it on a lease of a reactor"));
         net_assert_failed(&result, ERRAND_OPERATION_UNSUPPORTED);
     }
     int peer = net_peer_connect(&at); /* what is there already needs no wait */
