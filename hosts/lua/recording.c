@@ -109,7 +109,8 @@ errand__lua_recording_init(errand__lua_recording *self, lua_State *L,
             errand_lua_replay_lacks_results(self->replay, self->replayed)) {
             status = errand_replay_close(&self->replay);
             say(self, "replay", self->replayed, ERRAND_EREPRODUCE,
-                "it was recorded without record_payloads, so it has no results to give");
+                "it was recorded without record_payloads, so it has no results to give: "
+                "record it again with them");
             return false;
         }
         if (status != ERRAND_OK) {

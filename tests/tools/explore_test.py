@@ -158,6 +158,16 @@ def every_way_to_end_badly_has_its_class(case):
         assert report["failures"][0]["proven"], (wanted, done)
 
 
+def a_crash_shows_its_signal_and_the_last_line_that_it_printed(case):
+    text = 'io.stderr:write("one\\nbefore the end 7\\n\\n") os.execute("kill -KILL $PPID")'
+    done, report = _lua(case, text, "--seeds", "2")
+    assert "failure 1: crash with SIGKILL, 2 of 2 seeds\n" \
+        "  the last line that it printed: before the end 7\n  errand run " in done.out, done
+    assert report["failures"][0]["message"] == "before the end #", report
+    done, report = _lua(case, 'os.execute("kill -KILL $PPID")', "--seeds", "1")
+    assert "last line" not in done.out and "crash with SIGKILL, 1 of 1 seeds" in done.out, done
+
+
 def two_runs_that_differ_are_named_with_their_logs(case):
     # The number of the process: addresses are the same where sanitizers need them so.
     text = 'errand.sleep(io.open("/proc/self/stat"):read("n") / 1000000)'

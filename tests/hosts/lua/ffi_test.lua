@@ -176,6 +176,28 @@ process("a_denied_call_is_named_when_asked", function(c)
     equal(check.raises_code("policy", c:fn("getppid", "i32 ()")).system_call, "getppid")
 end, { isolation = "process", report_denied = true })
 
+-- Warnings go to the interpreter's standard error, so it takes another one to see them.
+check.test("what_a_policy_answers_with_an_error_is_warned_of_when_asked", function()
+    local text = [[
+        local errand = require "errand"
+        warn "@on"
+        errand.run(function()
+            local c = errand.ffi.open(nil, { isolation = "process", report_denied = %s })
+            print(c:fn("open", "i32 (string, i32)")("/etc/passwd", 0))
+        end)]]
+    for _, asked in ipairs { true, false } do
+        local stream = io.popen(("%s -e '%s' 2>&1"):format(arg[-1], text:format(asked)))
+        local said = stream:read("a")
+        stream:close()
+        contains(said, "-1\n")
+        if asked then
+            contains(said, "Lua warning: open: its policy refused the system call openat: Permission denied\n")
+        else
+            equal(said, "-1\n")
+        end
+    end
+end)
+
 process("files_are_read_where_the_policy_says", function(c)
     local open = c:fn("open", "i32 (string, i32)", { errno = true })
     local fd = open("/etc/hostname", 0)

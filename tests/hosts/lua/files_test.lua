@@ -378,6 +378,25 @@ check.test("a_recorded_run_with_files_is_replayed_without_them", function()
     end
 end)
 
+check.test("a_log_without_results_is_refused_before_the_run", function()
+    local log, runs = at "log", 0
+    local function asks()
+        runs = runs + 1
+        return errand.stat(folder).kind
+    end
+    local function sleeps()
+        runs = runs + 1
+        errand.sleep(0.001)
+    end
+    errand.run(asks, { order = "inline", seed = 3, record = log })
+    contains(check.raises(errand.run, asks, { replay = log }),
+             "it was recorded without record_payloads, so it has no results to give: record it again with them")
+    equal(runs, 1)
+    errand.run(sleeps, { order = "inline", seed = 3, record = log })
+    errand.run(sleeps, { replay = log }) -- there is no result
+    equal(runs, 3)
+end)
+
 check.test("a_run_that_would_be_its_own_peer_is_told_so", function()
     for _, order in ipairs { "inline", "paced" } do
         errand.run(function()
