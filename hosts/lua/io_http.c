@@ -318,16 +318,14 @@ static int
 verb_request(lua_State *L)
 {
     static const char name[] = "http.request";
-    char method[sizeof((errand__lua_request *)0)->method];
+    char method[ERRAND_HTTP_METHOD_ROOM];
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     const char *given = errand__lua_io_text(L, 1, "method", name);
     if (given == NULL)
         luaL_error(L, "%s: the method is missing: give one, such as method = 'DELETE'",
                    name);
-    size_t length = strlen(given);
-    if (length == 0 || length >= sizeof method || strcmp(given, "CONNECT") == 0 ||
-        strspn(given, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != length)
+    if (!errand_http_is_method(given))
         errand__lua_error_raise(L, "inval", name,
                                 "'%.40s' is no method: write it in capitals, as 'DELETE'",
                                 given);

@@ -21,7 +21,7 @@ enum {
 typedef struct errand__lua_request {
     const char *name; /* of the verb */
     uint32_t flags;
-    char method[24]; /* "" = as flags say */
+    char method[ERRAND_HTTP_METHOD_ROOM]; /* "" = as flags say */
     uint64_t until, limit_ns,
         connect_ns; /* until: on the run's clock; 0 = the library's limit */
     uint64_t body_max, redirects, redirects_max;

@@ -46,8 +46,8 @@ typedef struct errand_http_config {
     uint32_t redirects_max; /* more fail as REDIRECTS; 0 = none is followed */
     size_t body_max;        /* of the response; 0 = 64 MiB; not of a streamed one */
     const char *ca_file;    /* authorities (PEM) instead of the system's; NULL = those */
-    /* "PUT", "DELETE" ...: capitals and '-', at most 23; NULL = POST with that flag, else GET.
-     * Not CONNECT; HEAD and a body do not go together. */
+    /* "PUT", "DELETE" ...: see errand_http_is_method; NULL = POST with that flag, else GET.
+     * HEAD and a body do not go together. */
     const char *method;
 } errand_http_config;
 
@@ -73,6 +73,8 @@ ERRAND_API uint64_t errand_http_response_digest(const void *data, size_t size);
  * errand_spec_http: one request; everything is copied.  Gives:
  *   errand_http_response_type.
  * Thread: [any].
+ * errand_http_is_method: can it be sent?  Capitals and '-', shorter than its room, and not
+ *   CONNECT, which is for proxies.  NULL: false.
  * errand_http_repeats: is a request with this method (NULL: POST or GET) sent again as it was
  *   after an answer with such a status?  false: as GET, without its body.
  * Errors: ENOMEM · EINVAL (no such url, a line break in a header or no name of one, no method, a
@@ -81,6 +83,8 @@ ERRAND_API ERRAND_MUST_USE errand_status
 errand_http_origin(const char *url, char *out_host, size_t host_size, uint16_t *out_port);
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_http(errand_spec *out_spec, const errand_http_config *config);
+enum { ERRAND_HTTP_METHOD_ROOM = 24 }; /* for any method, with its end */
+ERRAND_API bool errand_http_is_method(const char *method);
 ERRAND_API bool errand_http_repeats(const char *method, uint32_t flags, uint32_t status);
 
 /* ---- a body that is sent in pieces ----------------------------------------------------- */

@@ -105,6 +105,7 @@ EXEMPT = {
     "errand_file_fd": "none for NULL", "errand_file_is_seekable": "false for NULL",
     "errand_http_upload_hold": "NULL-safe", "errand_http_upload_abandon": "NULL-safe",
     "errand_http_upload_left": "0 for NULL",
+    "errand_http_is_method": "false for NULL",
     "errand_http_repeats": "reads its arguments; NULL is a method",
     "errand_process_id": "none for NULL",
     "errand_endpoint_parse": "of no runtime; tests/operations/net/refusals_test.c",

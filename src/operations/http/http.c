@@ -17,12 +17,23 @@ errand_http_repeats(const char *method, uint32_t flags, uint32_t status)
     return !posts && status != 303;
 }
 
+/* In capitals: a server takes "get" for another method than GET. */
+bool
+errand_http_is_method(const char *method)
+{
+    size_t length = method == NULL ? 0 : strnlen(method, ERRAND_HTTP_METHOD_ROOM);
+
+    return length > 0 && length < ERRAND_HTTP_METHOD_ROOM &&
+           strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == length &&
+           strcmp(method, "CONNECT") != 0;
+}
+
 #if ERRAND_HAS_CURL
 typedef struct http_state {
     errand__transfer *transfer;
     errand__origin origin; /* whose addresses are known */
     uint32_t flags, redirects, redirects_max;
-    char method[HTTP_METHOD]; /* "" = as flags say */
+    char method[ERRAND_HTTP_METHOD_ROOM]; /* "" = as flags say */
     errand__http_drive drive;
 } http_state;
 
@@ -55,18 +66,15 @@ good_headers(const char *const *headers)
     return true;
 }
 
-/* In capitals: a server takes "get" for another method than GET.  CONNECT is for proxies. */
+/* Does a body go with it, if there is one? */
 static bool
 good_method(const errand_http_config *config)
 {
     const char *method = config->method;
-    size_t length = method == NULL ? 0 : strnlen(method, HTTP_METHOD);
     bool posts = (config->flags & ERRAND_HTTP_POST) != 0;
 
     return method == NULL ||
-           (length > 0 && length < HTTP_METHOD &&
-            strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == length &&
-            strcmp(method, "CONNECT") != 0 && (!posts || strcmp(method, "HEAD") != 0));
+           (errand_http_is_method(method) && (!posts || strcmp(method, "HEAD") != 0));
 }
 
 errand_status

@@ -50,7 +50,7 @@ typedef struct errand__origin {
 bool errand__origin_of(const char *url, errand__origin *out_origin);
 
 /* ---- a transfer: one url, until its answer is there (transfer.c) ----------------------------- */
-enum { HTTP_SOCKETS = 4, HTTP_METHOD = 24 };
+enum { HTTP_SOCKETS = 4 };
 typedef struct errand__growing { /* a block */
     char *bytes;
     size_t used, room, max;

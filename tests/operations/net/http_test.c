@@ -145,6 +145,12 @@ a_redirect_repeats_what_it_may(void **state)
     config.headers = NULL;
     config.method = "DELETE";
     expect_method(rig, &config, "/sent/302", "DELETE||");
+    assert_true(errand_http_is_method("VERSION-CONTROL"));
+    assert_true(errand_http_is_method("ABCDEFGHIJKLMNOPQRSTUVW"));
+    static const char *const wrong[] = {
+        NULL, "", "get", "GET ", "CONNECT", "A\r\nB", "ABCDEFGHIJKLMNOPQRSTUVWX"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(errand_http_is_method(wrong[i]));
     assert_true(errand_http_repeats("HEAD", 0, 303));
     assert_true(errand_http_repeats(NULL, 0, 303));
     assert_false(errand_http_repeats("DELETE", 0, 303));
