@@ -2,16 +2,20 @@
 /* io_lines: an open file's lines.
  *
  * Design notes.  They are read by offsets of the iterator's own: what it has read ahead is nobody
- * else's, and the position stays where it is. */
+ * else's, and the position stays where it is.  Tasks may share an iterator: a piece that another one has
+ * read meanwhile is dropped, and what it left is looked at again.  What has no offsets gives each byte
+ * once, in the order of its reads and not in that in which tasks hear of them, so there one reads at a time. */
 #include "io.h"
 #include <string.h>
 
 #define LINE_MOST (1 << 20)
+#define LINES     "errand.lines"
 
 /* An iterator: upvalue 1 is the file, 2 this, 3 the string that holds what was read ahead. */
 typedef struct lines {
     int64_t offset; /* of the next piece; -1 = there are none */
     size_t at, kept, max;
+    bool out; /* a read without an offset is */
 } lines;
 enum { UP_FILE = 1, UP_LINES = 2, UP_KEPT = 3 };
 
@@ -47,9 +51,10 @@ lines_over(lua_State *L, int status, lua_KContext context)
 {
     lines *self = lua_touserdata(L, lua_upvalueindex(UP_LINES));
     (void)status;
-    (void)context;
     errand_completion *completion = errand__lua_io_completion(L, "lines");
     errand__lua_io_push_bytes(L, completion, "lines");
+    if (self->offset != (int64_t)context)
+        return lines_next(L);
     if (lua_isnil(L, -1)) /* the end: what is left is the last line */
         return self->kept == 0 ? 1 : push_line(L, self, self->kept, self->kept);
     size_t got = lua_rawlen(L, -1);
@@ -67,6 +72,26 @@ lines_over(lua_State *L, int status, lua_KContext context)
     return lines_next(L);
 }
 
+/* The read that is out has ended, or who waited for it does not any more. */
+static int
+lines_read(lua_State *L)
+{
+    lines *self = lua_touserdata(L, 1);
+    self->out = false;
+    return 0;
+}
+
+static void
+take_turn(lua_State *L, lines *self)
+{
+    if (self->out)
+        errand__lua_error_raise(L, "busy", "lines",
+                                "another task waits for the next line: one at a time");
+    lua_pushvalue(L, lua_upvalueindex(UP_LINES));
+    self->out = true;
+    lua_toclose(L, -1);
+}
+
 static int
 lines_next(lua_State *L)
 {
@@ -80,11 +105,14 @@ lines_next(lua_State *L)
         errand__lua_error_raise(L, "closed", "lines", "the file was closed");
     if (kept_line(L, self) == 1)
         return 1;
+    if (self->offset < 0)
+        take_turn(L, self);
     errand__lua_io_filled(
         L, errand_spec_read_at(&spec, from->file, ERRAND__LUA_PIECE, self->offset),
         "lines");
     spec.domain = self->offset < 0 ? from->domain : 0;
-    return errand__lua_io_await(L, task, lease, &spec, 0, "lines", lines_over, 0);
+    return errand__lua_io_await(L, task, lease, &spec, 0, "lines", lines_over,
+                                (lua_KContext)self->offset);
 }
 
 int
@@ -98,6 +126,11 @@ errand__lua_file_lines(lua_State *L)
     lua_settop(L, 1);
     lines *made = lua_newuserdatauv(L, sizeof *made, 0);
     *made = (lines){.offset = !seekable ? -1 : offset < 0 ? 0 : offset, .max = max};
+    if (luaL_newmetatable(L, LINES)) {
+        lua_pushcfunction(L, lines_read);
+        lua_setfield(L, -2, "__close");
+    }
+    lua_setmetatable(L, -2);
     lua_pushliteral(L, "");
     lua_pushcclosure(L, lines_next, 3);
     return 1;

@@ -265,6 +265,50 @@ test("a_fifo_has_no_position_and_is_read_as_it_comes", function()
     equal(f:read("a"), "")
 end)
 
+test("an_iterator_over_lines_that_tasks_share_gives_each_line_once", function()
+    local all = {}
+    for i = 1, 30000 do all[i] = ("%05d"):format(i) end
+    errand.write_file(at "shared", table.concat(all, "\n"))
+    local f <close> = errand.open(at "shared")
+    local next_line, tasks, got = f:lines(), {}, {}
+    for i = 1, 3 do
+        tasks[i] = errand.spawn(function()
+            for line in next_line do got[#got + 1] = line end
+        end)
+    end
+    errand.gather(tasks)
+    table.sort(got)
+    equal(table.concat(got, " ") == table.concat(all, " "), true)
+end)
+
+check.test("lines_of_a_pipe_are_waited_for_by_one_task", function()
+    errand.run(function()
+        os.remove(at "one")
+        equal(errand.command { "mkfifo", at "one" }.status, 0)
+        local f <close> = errand.open(at "one", "r+")
+        local next_line = f:lines()
+        local first = errand.spawn(next_line)
+        errand.sleep(0.01)
+        check.raises_code("busy", next_line)
+        f:write("a\nb\n")
+        equal(errand.await(first), "a")
+        equal(next_line(), "b")
+        -- Who is cancelled, or aborted, gives the turn back.
+        local second = errand.spawn(next_line)
+        errand.sleep(0.01)
+        errand.cancel(second)
+        check.raises_code("cancelled", errand.await, second)
+        local context = errand.context "third"
+        context:spawn(next_line)
+        errand.sleep(0.01)
+        context:abort()
+        f:write("c\n") -- that of the second
+        f:write("d\n") -- and of the third, whose reads were out
+        f:write("e\n")
+        equal(#next_line(), 1)
+    end, { deadline = 30 })
+end)
+
 -- L4
 test("names_are_made_moved_copied_and_removed", function()
     errand.make_dir(at "dir", { permissions = tonumber("700", 8) })
