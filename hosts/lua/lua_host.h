@@ -104,6 +104,7 @@ struct errand__lua_run {
     bool quiet;     /* the state is being closed: no Lua code any more */
     /* The watch on endless loops; real ns. */
     uint64_t watch_start, watch_visit, watch_over;
+    uint64_t watch_text; /* when the __tostring that is called has to have ended */
     errand_reason watch_reason;
     bool deadline_passed;
     errand_executor *reactor; /* io.c: NULL until a verb needs it */
@@ -314,6 +315,9 @@ void errand__lua_watch_set(errand__lua_run *run, lua_State *co);
 /* A visit begins. */
 void errand__lua_watch_visit(errand__lua_run *run);
 uint64_t errand__lua_watch_now(void); /* CLOCK_MONOTONIC */
+/* Replaces the value on top by what its __tostring says.  False: that raised, waited or took too long;
+ * the value is popped. */
+bool errand__lua_watch_text(lua_State *L, errand__lua_run *run);
 
 /* ---- stop.c --------------------------------------------------------------------------------------------------- */
 /* Shows the run's inbox to the switch, and takes it away again; NULL-safe. */

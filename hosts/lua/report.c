@@ -127,13 +127,6 @@ errand__lua_report_completion(void *arg, struct errand_completion *completion)
 
 /* ---- ends ----------------------------------------------------------------------------------------- */
 
-static int
-call_tostring(lua_State *L)
-{
-    luaL_tolstring(L, 1, NULL);
-    return 1;
-}
-
 /* Replaces the plain table on top by what is in it for people, and how to have it shown. */
 static void
 table_to_text(lua_State *L)
@@ -162,9 +155,9 @@ table_to_text(lua_State *L)
     lua_remove(L, table);
 }
 
-/* Replaces the value on top by text for people; its own __tostring may be broken. */
+/* Replaces the value on top by text for people; its own __tostring may be broken, or endless. */
 static void
-top_to_text(lua_State *L)
+top_to_text(lua_State *L, errand__lua_run *run)
 {
     if (lua_type(L, -1) == LUA_TSTRING)
         return;
@@ -181,12 +174,8 @@ top_to_text(lua_State *L)
         return;
     }
     const char *kind = luaL_typename(L, -1);
-    lua_pushcfunction(L, call_tostring);
-    lua_insert(L, -2);
-    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+    if (!errand__lua_watch_text(L, run))
         lua_pushfstring(L, "(error object is a %s value with a broken __tostring)", kind);
-        lua_remove(L, -2);
-    }
 }
 
 void
@@ -201,7 +190,7 @@ errand__lua_report_failure(lua_State *L, errand__lua_task *task, bool nobody)
     if (lua_checkstack(task->co, 1) && lua_gettop(task->co) > 0) {
         lua_pushvalue(task->co, -1);
         lua_xmove(task->co, L, 1);
-        top_to_text(L);
+        top_to_text(L, task->run);
     } else {
         lua_pushliteral(L, "(no error object)");
     }

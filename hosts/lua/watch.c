@@ -8,11 +8,14 @@
  * First the roots are cancelled and the loop gets one cancel error, which it may catch to clean
  * up.  After the grace the hook fires at every instruction, so that no pcall can hold it.  A task
  * that has heard its cancel, at a wait or here, is not told again within its grace, nor inside a
- * shield: then it is at work on its cleanup.  At the deadline two graces are the end of that. */
+ * shield: then it is at work on its cleanup.  At the deadline two graces are the end of that.
+ * A __tostring that is asked what to tell people of an error has a limit of its own. */
 #include "lua_host.h"
 #include <time.h>
 
 #define INSTRUCTIONS 10000
+#define TEXT_NS                                                                          \
+    1000000000 /* a __tostring may take so long, as long as the default grace */
 
 uint64_t
 errand__lua_watch_now(void)
@@ -62,13 +65,32 @@ after(uint64_t from, uint64_t ns)
     return ns < UINT64_MAX - from ? from + ns : UINT64_MAX;
 }
 
+/* While a __tostring runs that is to be told; its coroutines, too, have this hook or the other. */
 static void
-watch_hook(lua_State *L, lua_Debug *ar)
+text_hook(lua_State *L, lua_Debug *ar)
 {
     (void)ar;
     errand__lua_run *run = errand__lua_run_find(L);
+    if (run == NULL || errand__lua_watch_now() < run->watch_text)
+        return;
+    if (run->watch_text == 0) { /* it is over, and this coroutine is not */
+        errand__lua_watch_set(run, L);
+        return;
+    }
+    lua_sethook(L, text_hook, LUA_MASKCOUNT, 1);
+    luaL_error(L, "it takes too long");
+}
+
+static void
+watch_hook(lua_State *L, lua_Debug *ar)
+{
+    errand__lua_run *run = errand__lua_run_find(L);
     if (run == NULL || run->runtime == NULL)
         return;
+    if (run->watch_text != 0) {
+        text_hook(L, ar);
+        return;
+    }
     uint64_t now = errand__lua_watch_now(), grace = run->options.grace_ns;
     bool first = run->watch_over == 0;
     if (!watch_look(run, now))
@@ -94,7 +116,45 @@ errand__lua_watch_set(errand__lua_run *run, lua_State *co)
 {
     if (run->options.deadline_ns != 0 || run->options.held_stop != NULL)
         lua_sethook(co, watch_hook, LUA_MASKCOUNT, INSTRUCTIONS);
+    else if (lua_gethook(co) == text_hook)
+        lua_sethook(co, NULL, 0, 0);
 }
+
+/* ---- texts of values ---------------------------------------------------------------------- */
+
+static int
+call_tostring(lua_State *L)
+{
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
+/* In a coroutine of its own: in a finaliser no hook of this one is called. */
+bool
+errand__lua_watch_text(lua_State *L, errand__lua_run *run)
+{
+    uint64_t before = run->watch_text;
+    int count = 0;
+    lua_State *co = lua_newthread(L);
+    lua_insert(L, -2);
+    lua_sethook(co, text_hook, LUA_MASKCOUNT, INSTRUCTIONS);
+    lua_pushcfunction(co, call_tostring);
+    lua_xmove(L, co, 1);
+    run->watch_text = errand__lua_watch_now() + TEXT_NS;
+    bool said = lua_resume(co, L, 1, &count) == LUA_OK;
+    if (said)
+        lua_xmove(co, L, 1);
+    else
+        lua_resetthread(co); /* its __close handlers */
+    run->watch_text = before;
+    if (said)
+        lua_replace(L, -2);
+    else
+        lua_pop(L, 1);
+    return said;
+}
+
+/* ---- visits --------------------------------------------------------------------------------- */
 
 void
 errand_lua_rested(lua_State *L)

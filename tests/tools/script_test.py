@@ -164,5 +164,27 @@ def a_name_from_outside_does_not_steer_the_terminal(case):
     assert "cannot open 'no\\x1b[31mred'" in done.err, done
 
 
+def a_text_of_an_error_that_never_ends_holds_nothing_up(case):
+    text = """
+local errand = require 'errand'
+local function loop() while true do end end
+local function fail(how) errand.spawn(error, setmetatable({}, { __tostring = how })) end
+fail(loop)
+fail(coroutine.wrap(function() while true do pcall(loop) end end))
+fail(coroutine.yield)
+errand.yield()
+fail(function() local left <close> = setmetatable({}, { __close = print }) error('no') end)
+fail(function() return 'the last one' end)
+errand.sleep(0.1)
+collectgarbage()
+"""
+    for order in ("arrival", "inline"):
+        done = case.lua(text, "--order", order, "--seed", "1", "-q")
+        for task in range(2, 6): # the first is also what the run ends with
+            assert "task %d failed and nobody awaited it: (error object is a table value with a " \
+                   "broken __tostring)" % task in done.err, done
+        assert done.code == 1 and "the last one" in done.err and "script.lua:9: no" in done.out, done
+
+
 if __name__ == "__main__":
     program_case.main(globals())
