@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import socket
 import termios
 import time
 import program_case
@@ -208,6 +209,20 @@ def a_script_may_seek_in_its_output(case):
                         stdout=file).code == 0
     with open(case.path("out")) as file:
         assert file.read() == "again\n"
+
+
+def a_long_message_is_written_in_few_pieces(case):
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with near, far:
+        process = case.start("run", case.write("script.lua", "error(('x'):rep(2000) .. '\\27' .. "
+                                                             "('y'):rep(2000))"), "-q", stderr=far)
+        far.close()
+        assert case.end(process).code == 1
+        pieces = []
+        while piece := near.recv(65536):
+            pieces.append(piece)
+    said = b"".join(pieces)
+    assert b"x" * 2000 + b"\\x1b" + b"y" * 2000 in said and len(pieces) < 100, (len(pieces), said[:99])
 
 
 def a_full_disk_is_no_success(case):

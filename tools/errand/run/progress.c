@@ -24,11 +24,13 @@ errand__progress_init(errand__progress *progress, const errand__options *options
 void
 errand__progress_text(FILE *file, const char *text)
 {
-    for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0'; byte++) {
-        if (*byte < 0x20 || *byte == 0x7F)
-            fprintf(file, "\\x%02x", *byte);
-        else
-            fputc(*byte, file);
+    /* What needs none is written at once: each write to standard error is a call of the system. */
+    for (const char *from = text; *text != '\0'; from = text) {
+        while ((unsigned char)*text >= 0x20 && *text != 0x7F)
+            text++;
+        fwrite(from, 1, (size_t)(text - from), file);
+        if (*text != '\0')
+            fprintf(file, "\\x%02x", (unsigned char)*text++);
     }
 }
 
