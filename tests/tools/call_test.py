@@ -266,5 +266,13 @@ def the_doctor_lists_what_there_is(case):
     assert case.run("doctor", "--frob").code == 2
 
 
+def a_full_disk_is_named_by_a_foreign_call_too(case):
+    if not os.path.exists("/dev/full"):
+        raise program_case.Skip("there is no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = case.run("call", "--isolation", "thread", "-", "labs", "i64 (i64)", "-7", stdout=full)
+    assert done.code == 7 and "No space left" in done.err and "free some space" in done.err, done
+
+
 if __name__ == "__main__":
     program_case.main(globals())

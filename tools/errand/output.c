@@ -92,7 +92,7 @@ errand__output_start(void)
 void
 errand__output_line(void)
 {
-    fflush(stdout);
+    errand__output_flush();
     if (output.in_line)
         putchar('\n');
 }
@@ -104,14 +104,20 @@ errand__output_problem_line(void)
         errand__output_line();
 }
 
+void
+errand__output_flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) != 0 && output.error == 0)
+        output.error = errno != 0 ? errno : EIO;
+}
+
 int
 errand__output_error(void)
 {
-    if (output.error == 0) {
-        errno = 0;
-        if (fflush(stdout) != 0 || ferror(stdout))
-            output.error = errno != 0 ? errno : EIO;
-    }
+    errand__output_flush();
+    if (ferror(stdout) && output.error == 0)
+        output.error = EIO;
     return output.error;
 }
 

@@ -214,6 +214,8 @@ void errand__output_start(void);
  * the second before one on standard error, if both are terminals. */
 void errand__output_line(void);
 void errand__output_problem_line(void);
+/* fflush of standard output; an error is kept for the next. */
+void errand__output_flush(void);
 /* The errno of the first write to standard output that failed, or 0; and what to do about it. */
 int errand__output_error(void);
 const char *errand__output_mend(int error);

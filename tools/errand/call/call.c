@@ -114,7 +114,7 @@ handle(void *arg, errand_completion *completion)
         errand_completion_read(completion, &errand_ffi_result_type, &data, &size) ==
             ERRAND_OK) {
         print_result(data);
-        fflush(stdout);
+        errand__output_flush();
         print_refused(completion);
         self->code = ERRAND__EXIT_GOOD;
         return;

@@ -277,7 +277,7 @@ print_effort(const search *all)
     printf("%" PRIu64 " run%s with marks, %" PRIu64 " branches in %.1f s\n", all->runs,
            all->runs == 1 ? "" : "s", all->branches,
            (double)(errand__trial_now() - all->begun_ns) / 1e9);
-    fflush(stdout);
+    errand__output_flush();
 }
 
 /* A branch that leaves step N to chance goes on from behind step N - 1. */

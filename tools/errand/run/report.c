@@ -155,7 +155,7 @@ errand__report_print(const errand__options *options, const errand__progress *pro
         print_summary(options, progress, result);
     if (begun && options->stats)
         print_accounts(progress, result);
-    fflush(stdout);
+    errand__output_flush();
     if (result->kind != ERRAND_LUA_OK)
         print_problem(options, result);
     else if (result->aborted != 0 && !options->quiet)
