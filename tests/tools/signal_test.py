@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""SIGINT, SIGTERM, SIGHUP: the first asks and leaves time for cleanup, the second ends."""
+"""SIGINT, SIGTERM, SIGHUP: the first asks and leaves time for cleanup, the second ends; SIGXFSZ ends nothing."""
 import os
+import resource
 import signal
 import time
 import program_case
@@ -222,6 +223,30 @@ def a_hangup_stays_ignored_under_nohup(case):
     case.write("go", "")
     done = case.end(process)
     assert done.code == 0 and done.err == "", done
+
+
+def a_limit_on_file_sizes_ends_no_run(case):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    # What would be ended: by a file's own operations, by each file that a run writes, by what it prints.
+    text = ("local errand = require 'errand'\nlocal f = errand.open('big', 'w')\n"
+            "for _, size in ipairs { 3000, 9000, 9000 } do\n"
+            "  local good, problem = pcall(f.truncate, f, size)\n"
+            "  io.stderr:write(good and 'good' or problem.code, '\\n')\nend\n"
+            "for _ = 1, 2 do pcall(errand.copy_file, 'many', 'copy') end\n"
+            "for _ = 1, 300 do errand.stat('.') end\n")
+    case.write("many", "x" * 9000)
+    for reactor in ("io_uring", "epoll"):
+        done = case.lua(text, "-q", "--reactor", reactor, preexec_fn=limit)
+        if "unsupported" not in done.err:
+            assert done.code == 0 and done.err == "good\ntoo_large\ntoo_large\n", done
+    for words in (["--trace", "trace"], ["--save-tape", "tape"], ["--record", "log"]):
+        done = case.lua(text.replace("300", "3000"), "--seed", "1", "-q", *words, preexec_fn=limit)
+        assert done.code == 7 and "File too large" in done.err and "ulimit -f" in done.err, done
+    with open(case.path("out"), "w") as out:
+        done = case.lua("for i = 1, 2000 do print(i) end", "-q", stdout=out, preexec_fn=limit)
+    assert done.code == 7 and "File too large" in done.err and "ulimit -f" in done.err, done
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
  * --version. */
 #include "program.h"
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ main(int argc, char **argv)
 {
     errand__options options;
     hold_streams();
+    signal(SIGXFSZ,
+           SIG_IGN); /* a limit on file sizes is told as EFBIG, and ends nothing */
     if (argc > 1 && strcmp(argv[1], "explore") == 0)
         return errand__explore_main(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "call") == 0)
