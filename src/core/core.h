@@ -69,6 +69,8 @@ errand_status errand__misuse(errand_status status, const char *function,
 /* ---- mem: the only file that knows which allocator there is (mem.c) ------------------- */
 /* allocator NULL = the library's own.  All answer NULL when memory runs out, never abort. */
 void *errand__mem_alloc(const errand_allocator *allocator, size_t size); /* zeroed */
+/* The library's own, with whatever was there before: for what is written whole anyway. */
+void *errand__mem_alloc_bare(size_t size);
 void errand__mem_free(const errand_allocator *allocator, void *block, size_t size);
 /* Moves to a larger block, the new tail zeroed; on NULL the old one is untouched. */
 void *errand__mem_grow(const errand_allocator *allocator, void *block, size_t size,
@@ -76,6 +78,14 @@ void *errand__mem_grow(const errand_allocator *allocator, void *block, size_t si
 /* Whole zeroed pages straight from the system, touched lazily; never from an allocator. */
 void *errand__mem_map(size_t size);
 void errand__mem_unmap(void *block, size_t size);
+/* Blocks of malloc of at least ERRAND__KEEP_LEAST that were given back while somebody holds this open
+ * (keep.c).  Any thread.  take: NULL = none that fits; give: false = it is still the caller's; shut, once
+ * for each open: the last one gives all of them back. */
+#define ERRAND__KEEP_LEAST ((size_t)128 << 10)
+void *errand__keep_take(size_t size);
+bool errand__keep_give(void *block, size_t size);
+void errand__keep_open(void);
+void errand__keep_shut(void);
 /* Is mallocx there (weak reference, found in the program)?  Decides where the blocks of
  * arenas come from. */
 bool errand__mem_has_jemalloc(void);

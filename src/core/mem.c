@@ -84,12 +84,31 @@ errand__mem_alloc(const errand_allocator *allocator, size_t size)
         return NULL;
     void *block;
     if (allocator == NULL) {
-        block = calloc(1, size);
+        block = errand__keep_take(size);
+        if (block != NULL)
+            memset(block, 0, size);
+        else
+            block = calloc(1, size);
     } else {
         block = allocator->alloc(allocator->arg, size);
         if (block != NULL)
             memset(block, 0, size);
     }
+    if (block != NULL)
+        count_live(size, 0);
+    return block;
+}
+
+void *
+errand__mem_alloc_bare(size_t size)
+{
+    if (size == 0)
+        size = 1;
+    if (refused() || size > SIZE_LIMIT)
+        return NULL;
+    void *block = errand__keep_take(size);
+    if (block == NULL)
+        block = malloc(size);
     if (block != NULL)
         count_live(size, 0);
     return block;
@@ -103,10 +122,10 @@ errand__mem_free(const errand_allocator *allocator, void *block, size_t size)
     if (size == 0)
         size = 1;
     count_live(0, size);
-    if (allocator == NULL)
-        free(block);
-    else
+    if (allocator != NULL)
         allocator->free(allocator->arg, block, size);
+    else if (!errand__keep_give(block, size))
+        free(block);
 }
 
 void *

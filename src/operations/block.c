@@ -9,16 +9,29 @@
 enum { PREFIX = 16 };
 _Static_assert(sizeof(size_t) <= PREFIX, "the size fits in front of the block");
 
+static void *
+behind_its_size(char *base, size_t size)
+{
+    if (base == NULL)
+        return NULL;
+    memcpy(base, &size, sizeof size);
+    return base + PREFIX;
+}
+
 void *
 errand__operation_block_alloc(size_t size)
 {
     if (size > PTRDIFF_MAX - PREFIX)
         return NULL;
-    char *base = errand__mem_alloc(NULL, PREFIX + size);
-    if (base == NULL)
+    return behind_its_size(errand__mem_alloc(NULL, PREFIX + size), size);
+}
+
+void *
+errand__operation_block_alloc_bare(size_t size)
+{
+    if (size > PTRDIFF_MAX - PREFIX)
         return NULL;
-    memcpy(base, &size, sizeof size);
-    return base + PREFIX;
+    return behind_its_size(errand__mem_alloc_bare(PREFIX + size), size);
 }
 
 void *

@@ -17,6 +17,7 @@ enum { OPERATION_PIECE = 1024 * 1024 }; /* bytes between two looks at the token 
 /* ---- blocks: memory that knows its size, for states and payloads (block.c) ------------- */
 void *
 errand__operation_block_alloc(size_t size); /* zeroed, 16-aligned; NULL without memory */
+void *errand__operation_block_alloc_bare(size_t size); /* the same, not zeroed */
 /* Moves to a larger one; on NULL the old block is untouched. */
 void *errand__operation_block_grow(void *block, size_t new_size);
 void errand__operation_block_free(void *block); /* NULL-safe; the drop of most states */

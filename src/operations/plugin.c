@@ -84,7 +84,7 @@ plugin_read_response(errand_job *job, void *state, const unsigned char *bytes,
                      size_t size, errand_payload *out_payload)
 {
     unsigned char *block =
-        errand__operation_block_alloc(sizeof(errand_plugin_bytes) + size);
+        errand__operation_block_alloc_bare(sizeof(errand_plugin_bytes) + size);
 
     (void)state;
     if (block == NULL)
@@ -216,11 +216,12 @@ static plugin_state *
 make_state(const char *library, const char *symbol, const void *bytes, size_t size)
 {
     size_t library_size = strlen(library) + 1, symbol_size = strlen(symbol) + 1;
-    plugin_state *state =
-        errand__operation_block_alloc(sizeof *state + size + library_size + symbol_size);
+    plugin_state *state = errand__operation_block_alloc_bare(sizeof *state + size +
+                                                             library_size + symbol_size);
 
     if (state == NULL)
         return NULL;
+    *state = (plugin_state){.size = 0};
     errand__operation_cursor cursor = {(char *)(state + 1)};
     state->bytes = (unsigned char *)errand__operation_copy(&cursor, bytes, size);
     state->size = size;

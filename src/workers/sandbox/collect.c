@@ -95,6 +95,7 @@ take_done(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_t
         return LOOK_ENDED;
     }
     slot->used += length;
+    errand__sandbox_monitor_keep(slot->pool, slot->used, hand->hands->now_ns);
     errand__outcome_begin(slot);
     read_response(&call);
     errand__hands_ring(hand->hands, slot->lease->block);

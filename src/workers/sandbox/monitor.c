@@ -17,6 +17,7 @@
 #define TICK_MS     1
 #define EVENTS      64
 #define KICK        UINT32_MAX /* an event's number; those below: template.h */
+#define KEEP_NS     UINT64_C(1000000000)
 #define BACKOFF_MIN UINT64_C(10000000)
 #define BACKOFF_MAX UINT64_C(1000000000)
 
@@ -53,6 +54,37 @@ errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment)
     if (moment <
         atomic_load_explicit(&pool->plan, memory_order_seq_cst)) /* Pairs: sandbox-plan */
         errand__sandbox_monitor_kick(pool);
+}
+
+/* ---- large blocks ------------------------------------------------------------------------------------- */
+
+void
+errand__sandbox_monitor_keep(errand__sandbox *pool, size_t size, uint64_t now)
+{
+    if (size < ERRAND__KEEP_LEAST)
+        return;
+    atomic_store_explicit(&pool->large_ns, now, memory_order_seq_cst);
+    if (atomic_load_explicit(&pool->keeps, memory_order_seq_cst) != 0 ||
+        atomic_exchange_explicit(&pool->keeps, 1, memory_order_seq_cst) != 0)
+        return;
+    errand__keep_open();
+    errand__sandbox_monitor_heed(pool, now + KEEP_NS);
+}
+
+void
+errand__sandbox_keep_end(errand__sandbox *pool)
+{
+    if (atomic_exchange_explicit(&pool->keeps, 0, memory_order_seq_cst) != 0)
+        errand__keep_shut();
+}
+
+/* UINT64_MAX = it is not open. */
+static uint64_t
+keep_until(errand__sandbox *pool)
+{
+    return atomic_load_explicit(&pool->keeps, memory_order_seq_cst) == 0
+               ? UINT64_MAX
+               : atomic_load_explicit(&pool->large_ns, memory_order_seq_cst) + KEEP_NS;
 }
 
 /* ---- the breaker ------------------------------------------------------------------------------------- */
@@ -133,6 +165,8 @@ next_moment(errand__sandbox *pool)
         if (moment < next)
             next = moment;
     }
+    if (keep_until(pool) < next)
+        next = keep_until(pool);
     if (pool->wants) {
         uint64_t moment =
             pool->open_until_ns > pool->retry_ns ? pool->open_until_ns : pool->retry_ns;
@@ -209,6 +243,8 @@ run_monitor(void *arg)
         for (uint32_t i = 0; i < pool->workers_max; i++)
             errand__sandbox_monitor_tend(&pool->slots[i], now);
         errand__template_tend(pool, now, closing);
+        if (keep_until(pool) <= now)
+            errand__sandbox_keep_end(pool);
         if (closing && all_gone(pool))
             break;
         if (!closing) {

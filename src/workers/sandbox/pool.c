@@ -258,6 +258,7 @@ errand__sandbox_free(errand__sandbox *pool)
     errand__region_let(pool->region);
     errand__groups_fini(&pool->groups);
     errand__mem_free(NULL, pool->crashes, pool->crash_limit * sizeof *pool->crashes);
+    errand__sandbox_keep_end(pool);
     errand__mem_unmap(pool, sizeof *pool);
 }
 

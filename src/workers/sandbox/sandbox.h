@@ -269,6 +269,14 @@ struct errand__sandbox {
      * Order: seq_cst.  Pairs: sandbox-plan.
      * Why: see deadline_ns. */
     _Atomic uint64_t plan;
+    /* keeps: 1 while large blocks that are given back stay for the next job.
+     * Writers: whoever has a job with large bytes in hand (0 to 1), the monitor.  Readers: the same.
+     * Order: seq_cst, with plan.  Pairs: sandbox-plan.  Why: see deadline_ns. */
+    atomic_uint keeps;
+    /* large_ns: when there was such a job last.
+     * Writers: whoever has it in hand.  Readers: monitor.
+     * Order: seq_cst, with keeps.  Pairs: sandbox-plan.  Why: see deadline_ns. */
+    _Atomic uint64_t large_ns;
     /* closing: the last reference is gone.  unwatched: the watcher is to end.
      * Writers: destroy; the monitor.  Readers: the two threads.
      * Order: release, acquire.  Pairs: sandbox-closing.  Why: they end what others made. */
@@ -503,6 +511,11 @@ bool errand__sandbox_listen(const errand__sandbox *pool, int fd, uint32_t number
 void errand__sandbox_monitor_kick(errand__sandbox *pool);
 /* Kicks it if it would sleep beyond moment. */
 void errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment);
+/* A job has that many bytes: are they many, the memory that such jobs leave is kept until there was none
+ * for a second.  Any thread. */
+void errand__sandbox_monitor_keep(errand__sandbox *pool, size_t size, uint64_t now);
+/* The pool ends. */
+void errand__sandbox_keep_end(errand__sandbox *pool);
 /* Is this one of the pool's own threads?  enter: it is from now on; NULL: not any more. */
 bool errand__sandbox_monitor_is_here(const errand__sandbox *pool);
 void errand__sandbox_monitor_enter(const errand__sandbox *pool);

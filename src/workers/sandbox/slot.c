@@ -275,6 +275,7 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     const errand__sandbox_place *place = slot->lease->impl;
     const errand__sandbox_job *job = &place->jobs[slot->record->slot];
     errand__wire_request *request = slot->request;
+    const size_t size = job->size;
     uint64_t deadline;
 
     if (bytes != NULL)
@@ -314,6 +315,7 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     errand__slot_ring(slot, ERRAND__WIRE_CALL);
     errand__slot_put_back(slot, hand);
     errand__sandbox_monitor_heed(pool, deadline);
+    errand__sandbox_monitor_keep(pool, size, hand->hands->now_ns);
 }
 
 void

@@ -4,6 +4,7 @@
  * hostile list of the specification, section 7). */
 #include "pool_rig.h"
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -195,6 +196,48 @@ more_pieces_than_out_bytes_are_no_result(void **state) /* S4 */
     check_serves(self);
 }
 
+/* Is a block of that size given to whoever frees one next? */
+static bool
+memory_is_kept(void)
+{
+    void *block = malloc(ERRAND__KEEP_LEAST), *kept = NULL;
+    bool given = errand__keep_give(block, ERRAND__KEEP_LEAST);
+
+    if (given)
+        kept = errand__keep_take(ERRAND__KEEP_LEAST);
+    free(given ? kept : block);
+    return given;
+}
+
+static void
+memory_of_large_jobs_is_kept_until_there_was_none_for_a_second(void **state) /* S29 */
+{
+    rig *self = *state;
+    const struct timespec pause = {0, 5000000};
+    static unsigned char bytes[ERRAND__KEEP_LEAST];
+    uint64_t heard;
+    errand_spec spec;
+
+    if (ERRAND_SANITIZED)
+        test_skip("nothing is kept under sanitizers");
+    rig_begin(self);
+    assert_int_equal(rig_run(self, SIM_PATTERN, 1000)->size, 1000);
+    assert_false(memory_is_kept());
+    assert_int_equal(rig_run(self, SIM_PATTERN, ERRAND__KEEP_LEAST)->size,
+                     ERRAND__KEEP_LEAST);
+    heard = errand__clock_now();
+    assert_true(memory_is_kept());
+    while (memory_is_kept())
+        nanosleep(&pause, NULL); /* the watchdog ends a test that waits for ever */
+    assert_true(errand__clock_now() - heard > UINT64_C(500000000));
+    spec = rig_spec(self, SIM_ECHO, 0, bytes, sizeof bytes);
+    rig_start_spec(self, 7, &spec);
+    assert_true(memory_is_kept());
+    rig_await(self, self->count + 1);
+    rig_end(self);
+    assert_false(memory_is_kept());
+}
+
 /* A worker that keeps to out_bytes is no crashed one. */
 static void
 a_result_that_would_be_too_large_is_told_and_its_worker_goes_on(void **state) /* S4 */
@@ -332,6 +375,7 @@ main(void)
         WITH_RIG(a_second_answer_is_nobodys),
         WITH_RIG(an_answer_before_its_question_gives_no_result),
         WITH_RIG(more_pieces_than_out_bytes_are_no_result),
+        WITH_RIG(memory_of_large_jobs_is_kept_until_there_was_none_for_a_second),
         WITH_RIG(a_result_that_would_be_too_large_is_told_and_its_worker_goes_on),
         WITH_RIG(a_job_that_dies_between_pieces_gives_no_bytes),
         WITH_RIG(an_answer_without_a_wake_is_found_within_a_bound),
