@@ -82,8 +82,12 @@ sandboxes() {
                 return c:fn("labs", "i64 (i64)")(-7)
             end) == 7)'
 }
-# Or the package says where it is, to a program that lies elsewhere and holds the library.
+# A program that lies elsewhere and holds the library finds it from where the headers lay, or the package
+# says where it is.
 worker_path() {
+    gcc -std=c17 -Wall -Wextra -Werror tests/install/sandboxed.c -o "$folder/sandboxed" \
+        $(pkg-config --cflags errand) "$LD_LIBRARY_PATH/liberrand.a" \
+        $(pkg-config --static --libs errand | sed "s/-lerrand//") && "$folder/sandboxed" &&
     "$folder/consumer/sandboxed" && "$folder/consumer/sandboxed" "$(cat "$folder/consumer/worker")" &&
         "$folder/consumer/sandboxed" "$(pkg-config --variable=errand_workerdir errand)/errand-worker"
 }

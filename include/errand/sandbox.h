@@ -107,6 +107,12 @@ typedef struct errand_sandbox_config {
     uint64_t crash_window_ns; /* 0 = 1 s */
     uint64_t breaker_ns;      /* how long it stays open; 0 = 1 s */
 } errand_sandbox_config;
+#ifndef ERRAND_BUILDING
+/* Where this header lay when a program with the static library was compiled: the library finds by it the
+ * worker that was installed with it.  Not to be set or read by hosts. */
+extern const char errand_sandbox_header[] __attribute__((weak));
+const char errand_sandbox_header[] = __FILE__;
+#endif
 /* errand_sandbox_create: a pool of worker processes.  Starts workers_min of them and waits
  * for the first.  Attach it like any executor; what it takes:
  *   Jobs: portable ones (held_portable), blocking, in the main lane; others answer
@@ -133,9 +139,10 @@ typedef struct errand_sandbox_config {
  *   Workers above workers_min, once started, stay until they are recycled.
  *   The program: worker_path; if NULL, libexec/errand-worker in the folder of the file that holds
  *     this code (the library, or the program that it was linked into) and in the four above it,
- *     where it belongs to that folder's owner or root; then where it was to be installed.  Never
- *     by PATH, argv[0] or the current folder.  errand.pc has errand_workerdir, the CMake package
- *     ERRAND_WORKER_PATH, for hosts that are installed elsewhere.
+ *     where it belongs to that folder's owner or root; then, with the static library, that of the
+ *     installation whose header was compiled (errand_sandbox_header), if it is root's or this user's;
+ *     then where it was to be installed.  Never by PATH, argv[0] or the current folder.  errand.pc has
+ *     errand_workerdir, the CMake package ERRAND_WORKER_PATH, for hosts that want to say it.
  * Thread: [any].   Errors: ENOMEM · EINVAL (the policy: out_text says which field and why) ·
  *   EUNSUPPORTED (a required layer is not to be had here: out_text names it) · ESYSTEM (the
  *   worker program cannot be started: out_text says which file, or where it was looked for) · ENOTHREAD.
