@@ -132,6 +132,7 @@ static look
 take_error(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_t length)
 {
     errand__wire_error error = {.code = 0};
+    char limit[ERRAND__SANDBOX_WHY];
 
     if (length > sizeof error || length < offsetof(errand__wire_error, text))
         return breach(slot, hand);
@@ -151,7 +152,8 @@ take_error(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
     errand__outcome_begin(slot);
     errand__hands_at(hand->hands, &slot->job, slot->lease->block,
                      errand__hand_cell(hand, slot->lease));
-    errand_job_fail(&slot->job, error.error, 0, NULL, "%s", error.text);
+    errand__verdict_limit(slot->pool, error.error, limit, sizeof limit);
+    errand_job_fail(&slot->job, error.error, 0, NULL, "%s%s", error.text, limit);
     return give_back(slot, hand, ERRAND_CODE_JOB, error.code);
 }
 

@@ -491,6 +491,9 @@ errand_status errand__verdict_start(const errand__sandbox_slot *slot,
                                     const errand__worker_end *end, char *out_text,
                                     size_t size);
 
+/* What of the policy a job met that failed with that errno; "" = nothing; size is ERRAND__SANDBOX_WHY. */
+void errand__verdict_limit(const errand__sandbox *pool, int error, char *out_text,
+                           size_t size);
 /* The same in a few words, for those who come after it; size is ERRAND__SANDBOX_WHY. */
 void errand__verdict_why(const errand__sandbox_slot *slot, const errand__worker_end *end,
                          char *out_text, size_t size);

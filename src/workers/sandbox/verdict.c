@@ -30,11 +30,22 @@ judge(verdict *out, errand_code code, const char *text)
     errand__text_format(out->text, sizeof out->text, "%s", text);
 }
 
+/* A limit of the policy, by its name. */
+static void
+beyond(verdict *out, errand_code code, const char *what, const char *field,
+       uint64_t limit)
+{
+    out->code = code;
+    errand__text_format(out->text, sizeof out->text, "%s %s of the policy, %llu", what,
+                        field, (unsigned long long)limit);
+}
+
 /* What the host did. */
 static void
 by_intent(const errand__sandbox_slot *slot, errand__slot_intent intent, verdict *out)
 {
     const errand__sandbox_place *place = slot->lease->impl;
+    const errand_sandbox_policy *policy = &slot->pool->policy.values;
     uint64_t ms = (errand__clock_now() - slot->began_ns) / 1000000;
     bool own = place->jobs[slot->record->slot].deadline_ns ==
                atomic_load_explicit(&slot->deadline_ns, memory_order_relaxed);
@@ -61,8 +72,8 @@ by_intent(const errand__sandbox_slot *slot, errand__slot_intent intent, verdict 
         return;
     case ERRAND__INTENT_OUTPUT:
         out->outcome = ERRAND_CRASHED;
-        judge(out, ERRAND_CODE_OUTPUT,
-              "its result is larger than out_bytes of the policy");
+        beyond(out, ERRAND_CODE_OUTPUT, "its result is larger than", "out_bytes",
+               policy->out_bytes);
         return;
     default:
         judge(out, ERRAND_CODE_CANCELLED,
@@ -123,18 +134,33 @@ by_exit(const errand__sandbox_slot *slot, const errand__worker_end *end,
         add_memory_hint(slot, outcome, out);
 }
 
+/* It counts for the worker, so a job may pay for those before it. */
+static void
+beyond_cpu(verdict *out, const errand_sandbox_policy *policy)
+{
+    size_t used;
+
+    beyond(out, ERRAND_CODE_CPU, "its worker used more processor time than",
+           "cpu_seconds", policy->cpu_seconds);
+    used = strlen(out->text);
+    if (policy->reuse != 1)
+        errand__text_format(out->text + used, sizeof out->text - used,
+                            ", which counts for all jobs that it had (reuse)");
+}
+
 static void
 by_kill(const errand__sandbox_slot *slot, const errand__worker_end *end,
         errand_sandbox_outcome *outcome, verdict *out)
 {
-    uint64_t limit =
-        (uint64_t)slot->pool->policy.values.cpu_seconds * UINT64_C(1000000000);
+    const errand_sandbox_policy *policy = &slot->pool->policy.values;
+    uint64_t limit = (uint64_t)policy->cpu_seconds * UINT64_C(1000000000);
 
     if (errand__group_ran_out(&slot->pool->groups, &slot->group)) {
         outcome->memory_hint = true;
-        judge(out, ERRAND_CODE_MEMORY, "it used more memory than its policy allows");
+        beyond(out, ERRAND_CODE_MEMORY, "it used more memory than", "memory_bytes",
+               policy->memory_bytes);
     } else if (limit != 0 && end->user_ns + end->system_ns >= limit) {
-        judge(out, ERRAND_CODE_CPU, "it used more processor time than its policy allows");
+        beyond_cpu(out, policy);
     } else {
         judge(out, ERRAND_CODE_KILLED,
               "its process was killed from outside: by somebody, or for want of memory");
@@ -152,10 +178,11 @@ by_signal(const errand__sandbox_slot *slot, const errand__worker_end *end,
         denied(slot, outcome, out);
         return;
     case SIGXCPU:
-        judge(out, ERRAND_CODE_CPU, "it used more processor time than its policy allows");
+        beyond_cpu(out, &slot->pool->policy.values);
         return;
     case SIGXFSZ:
-        judge(out, ERRAND_CODE_OUTPUT, "it wrote a larger file than its policy allows");
+        beyond(out, ERRAND_CODE_OUTPUT, "it wrote a file that is larger than",
+               "file_bytes", slot->pool->policy.values.file_bytes);
         return;
     case SIGKILL:
         by_kill(slot, end, outcome, out);
@@ -173,6 +200,14 @@ by_signal(const errand__sandbox_slot *slot, const errand__worker_end *end,
 
         errand__text_format(out->text + used, sizeof out->text - used, " at 0x%llx",
                             (unsigned long long)outcome->address);
+    }
+    if (atomic_load_explicit(&slot->response->short_of_stack, memory_order_relaxed) !=
+        0) {
+        size_t used = strlen(out->text);
+
+        errand__text_format(out->text + used, sizeof out->text - used,
+                            "; it seems to have run out of stack (stack_bytes is %llu)",
+                            (unsigned long long)slot->pool->policy.values.stack_bytes);
     }
     if (end->status != SIGFPE)
         add_memory_hint(slot, outcome, out);
@@ -238,6 +273,20 @@ errand__slot_settle(errand__sandbox_slot *slot, const errand__sandbox_hand *hand
     errand__outcome_begin(slot)->retry_hint = true;
     judge(&said, code, text);
     settle(slot, hand, &said);
+}
+
+void
+errand__verdict_limit(const errand__sandbox *pool, int error, char *out_text, size_t size)
+{
+    const errand_sandbox_policy *policy = &pool->policy.values;
+
+    out_text[0] = '\0';
+    if (error == EMFILE)
+        errand__text_format(out_text, size, " (descriptors of the policy is %u)",
+                            (unsigned)policy->descriptors);
+    else if (error == EFBIG && policy->file_bytes != 0)
+        errand__text_format(out_text, size, " (file_bytes of the policy is %llu)",
+                            (unsigned long long)policy->file_bytes);
 }
 
 /* ---- before it was ready -------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@
 #define ERRAND__WIRE_ARGUMENT "serve"
 #define ERRAND__WIRE_TEMPLATE "template"
 enum {
-    ERRAND__WIRE_VERSION = 2,
+    ERRAND__WIRE_VERSION = 3,
     ERRAND__WIRE_PAGE = 4096,
     ERRAND__WIRE_ENTRIES = 1024,
     ERRAND__WIRE_PATHS = 64,
@@ -153,6 +153,10 @@ typedef struct errand__wire_response {
      * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
      * Pairs: none.  Why: as denied_call. */
     _Atomic uint32_t short_of_memory;
+    /* short_of_stack: 1 = the fault's address is just below what its thread's stack pointer says.
+     * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
+     * Pairs: none.  Why: as denied_call. */
+    _Atomic uint32_t short_of_stack;
     /* peak_before: bytes that the kernel counted as its peak when it began.
      * Writers: the worker.  Readers: the host, when it has died.  Order: relaxed.
      * Pairs: none.  Why: as denied_call. */

@@ -163,6 +163,29 @@ each_end_of_a_worker_has_its_code(void **state) /* S10, S11, O29, C-L11, C-F6 */
 }
 
 static void
+a_limit_that_was_met_is_told_by_its_name(void **state) /* S10 */
+{
+    rig *self = *state;
+    const rig_news *news;
+
+    self->config.crash_limit = 1000;
+    self->policy.cpu_seconds = 77;
+    self->policy.descriptors = 33;
+    rig_begin(self);
+    news = rig_run(self, SIM_DIE, CLD_KILLED << 8 | SIGXCPU);
+    assert_non_null(strstr(news->message, "cpu_seconds of the policy, 77, which counts"));
+    news = rig_run(self, SIM_DIE, CLD_KILLED << 8 | SIGSEGV);
+    assert_null(strstr(news->message, "stack_bytes"));
+    news = rig_run(self, SIM_DIE, CLD_KILLED << 8 | SIGXFSZ);
+    assert_non_null(strstr(news->message, "file_bytes of the policy, 0"));
+    news = rig_run(self, SIM_FAIL, UINT64_C(5) | (uint64_t)EMFILE << 32);
+    assert_int_equal(news->sys_errno, EMFILE);
+    assert_string_equal(news->message, "sim failed (descriptors of the policy is 33)");
+    news = rig_run(self, SIM_FAIL, UINT64_C(5) | (uint64_t)EDOM << 32);
+    assert_string_equal(news->message, "sim failed");
+}
+
+static void
 a_worker_is_recycled_after_its_number_of_jobs(void **state) /* S13 */
 {
     rig *self = *state;
@@ -444,6 +467,7 @@ main(void)
         WITH_RIG(a_grace_lets_a_cancelled_one_answer_itself),
         WITH_RIG(a_queued_one_is_cancelled_at_once),
         WITH_RIG(each_end_of_a_worker_has_its_code),
+        WITH_RIG(a_limit_that_was_met_is_told_by_its_name),
         WITH_RIG(a_worker_is_recycled_after_its_number_of_jobs),
         WITH_RIG(a_warm_pool_starts_nothing_between_jobs),
         WITH_RIG(a_start_that_fails_is_said_by_create),

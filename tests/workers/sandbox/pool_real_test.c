@@ -167,6 +167,7 @@ each_end_of_a_process_has_its_code(void **state) /* S10, C-L11, C-F6, C-F9 */
     check_crash(self, "divide", 0, ERRAND_CODE_CRASHED, SIGFPE);
     check_crash(self, "illegal", 0, ERRAND_CODE_CRASHED, SIGILL);
     check_crash(self, "stack bomb", 0, ERRAND_CODE_CRASHED, SIGSEGV);
+    assert_non_null(strstr(self->news[self->count - 1].message, "stack_bytes is 8"));
     check_crash(self, "call", SYS_ptrace, ERRAND_CODE_POLICY, SIGSYS);
     check_crash(self, "burn", 0, ERRAND_CODE_CPU, SIGXCPU);
     check_crash(self, "burn", 1, ERRAND_CODE_CPU, SIGKILL); /* ignores SIGXCPU */

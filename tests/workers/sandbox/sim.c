@@ -124,9 +124,11 @@ pattern(sim_worker *self, uint64_t total)
 }
 
 static void
-fail(sim_worker *self, int32_t code, uint32_t extra)
+fail(sim_worker *self, uint64_t number, uint32_t extra)
 {
-    errand__wire_error error = {.code = code, .error = ENOMEM, .text = "sim failed"};
+    int32_t own = (int32_t)(number >> 32);
+    errand__wire_error error = {
+        .code = (int32_t)number, .error = own != 0 ? own : ENOMEM, .text = "sim failed"};
 
     memcpy(self->bytes, &error, sizeof error);
     put(self, ERRAND__WIRE_ERROR, (uint32_t)sizeof error + extra);
@@ -321,7 +323,7 @@ serve_one(sim_worker *self)
         pattern(self, head.number);
         break;
     case SIM_FAIL:
-        fail(self, (int32_t)head.number, 0);
+        fail(self, head.number, 0);
         break;
     case SIM_DIE:
     case SIM_DONE_DIE:

@@ -27,7 +27,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { STACK_SIZE = 64 * 1024 };
+enum {
+    STACK_SIZE = 64 * 1024,
+    FRAME = 64 * 1024 /* a fault so near to the stack pointer is the stack's */
+};
 static unsigned char stack[STACK_SIZE];
 static errand__wire_response *noted;
 static bool reporting, served;
@@ -47,14 +50,22 @@ note_memory(void)
         atomic_store_explicit(&noted->short_of_memory, 1, memory_order_relaxed);
 }
 
+#if defined(__x86_64__)
+#define STACK_POINTER(context) ((uint64_t)(context)->uc_mcontext.gregs[REG_RSP])
+#elif defined(__aarch64__)
+#define STACK_POINTER(context) ((uint64_t)(context)->uc_mcontext.sp)
+#endif
+
 static void
 note_fault(int number, siginfo_t *info, void *context)
 {
-    (void)context;
     if (info->si_code <= 0)
         return;
     note_memory();
     uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
+    uint64_t pointer = STACK_POINTER((const ucontext_t *)context);
+    if (number == SIGSEGV && address + FRAME > pointer && address < pointer + FRAME)
+        atomic_store_explicit(&noted->short_of_stack, 1, memory_order_relaxed);
     atomic_store_explicit(&noted->fault_address, address, memory_order_relaxed);
     atomic_store_explicit(&noted->fault_signal, (uint32_t)number, memory_order_relaxed);
 }
