@@ -93,6 +93,17 @@ errand__ring_make(struct io_uring *ring, uint32_t entries, bool *out_deferred)
     return error;
 }
 
+/* A filter may permit to make rings and not to use them.  An errno, or 0. */
+static int
+try_enter(struct io_uring *ring)
+{
+    int answer;
+
+    io_uring_prep_nop(io_uring_get_sqe(ring));
+    answer = io_uring_submit(ring);
+    return answer >= 0 || answer == -EAGAIN || answer == -EINTR ? 0 : -answer;
+}
+
 /* The newest that is needed: without it nothing of the rest is worth it. */
 static int
 probe(void)
@@ -115,6 +126,8 @@ probe(void)
             error = EOPNOTSUPP;
     if (answers != NULL)
         io_uring_free_probe(answers);
+    if (error == 0)
+        error = try_enter(&ring);
     io_uring_queue_exit(&ring);
     return error;
 }
