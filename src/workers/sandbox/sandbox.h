@@ -515,7 +515,7 @@ void errand__sandbox_monitor_kick(errand__sandbox *pool);
 /* Kicks it if it would sleep beyond moment. */
 void errand__sandbox_monitor_heed(errand__sandbox *pool, uint64_t moment);
 /* A job has that many bytes: are they many, the memory that such jobs leave is kept until there was none
- * for a second.  Any thread. */
+ * for two seconds.  Any thread. */
 void errand__sandbox_monitor_keep(errand__sandbox *pool, size_t size, uint64_t now);
 /* The pool ends. */
 void errand__sandbox_keep_end(errand__sandbox *pool);

@@ -210,26 +210,28 @@ memory_is_kept(void)
 }
 
 static void
-memory_of_large_jobs_is_kept_until_there_was_none_for_a_second(void **state) /* S29 */
+memory_of_large_jobs_is_kept_until_there_was_none_for_two_seconds(void **state) /* S29 */
 {
     rig *self = *state;
     const struct timespec pause = {0, 5000000};
     static unsigned char bytes[ERRAND__KEEP_LEAST];
-    uint64_t heard;
+    uint64_t began;
     errand_spec spec;
+    bool kept;
 
     if (ERRAND_SANITIZED)
         test_skip("nothing is kept under sanitizers");
     rig_begin(self);
     assert_int_equal(rig_run(self, SIM_PATTERN, 1000)->size, 1000);
     assert_false(memory_is_kept());
+    began = errand__clock_now();
     assert_int_equal(rig_run(self, SIM_PATTERN, ERRAND__KEEP_LEAST)->size,
                      ERRAND__KEEP_LEAST);
-    heard = errand__clock_now();
-    assert_true(memory_is_kept());
+    kept = memory_is_kept();
+    assert_true(kept || errand__clock_now() - began > UINT64_C(1500000000));
     while (memory_is_kept())
         nanosleep(&pause, NULL); /* the watchdog ends a test that waits for ever */
-    assert_true(errand__clock_now() - heard > UINT64_C(500000000));
+    assert_true(errand__clock_now() - began > UINT64_C(1500000000));
     spec = rig_spec(self, SIM_ECHO, 0, bytes, sizeof bytes);
     rig_start_spec(self, 7, &spec);
     assert_true(memory_is_kept());
@@ -375,7 +377,7 @@ main(void)
         WITH_RIG(a_second_answer_is_nobodys),
         WITH_RIG(an_answer_before_its_question_gives_no_result),
         WITH_RIG(more_pieces_than_out_bytes_are_no_result),
-        WITH_RIG(memory_of_large_jobs_is_kept_until_there_was_none_for_a_second),
+        WITH_RIG(memory_of_large_jobs_is_kept_until_there_was_none_for_two_seconds),
         WITH_RIG(a_result_that_would_be_too_large_is_told_and_its_worker_goes_on),
         WITH_RIG(a_job_that_dies_between_pieces_gives_no_bytes),
         WITH_RIG(an_answer_without_a_wake_is_found_within_a_bound),
