@@ -25,6 +25,10 @@ DETAIL = re.compile(r"\[ *(?:ERROR|LINE) *\] --- (.*?)(?:: error: Failure!)?\s*$
 MARK = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED|ERROR|REASON) *\] (\S.*?)\s*$")
 
 
+# Most programs wait more than they compute: two for each processor take half of the time.
+JOBS = max(2, min(8, 2 * (os.cpu_count() or 1)))
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", help="build folder that holds tests.list")
@@ -35,7 +39,7 @@ def arguments():
     parser.add_argument("--without-label", default="")
     parser.add_argument("--wrap", default="", help="command to put before each program")
     parser.add_argument("--slower", type=float, default=1.0, help="factor on every limit")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=JOBS)
     parser.add_argument("--repeat", type=int, default=1)
     return parser.parse_args()
 
@@ -198,6 +202,7 @@ def main():
 
     together = [p for p in programs if "serial" not in p.labels and "stress" not in p.labels]
     alone = [p for p in programs if p not in together]
+    together.sort(key=lambda p: -p.timeout)  # the longest first, or one of them runs last alone
     for _ in range(options.repeat):
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             for done in pool.map(go, together):

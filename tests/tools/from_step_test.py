@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """errand explore --from-step: it names the step that decides where that is known, its lines do what
 they say, and nothing of its processes is left, however it ends.  ERRAND_TEST_SCALE=10 (./check
---long) goes back from more failures of each planted bug."""
+--long) goes back from more failures of each planted bug, with twice as many branches."""
 import json
 import os
 import re
@@ -99,9 +99,12 @@ def a_tape_is_a_run_like_any_seed(case):
 
 
 def every_planted_bug_has_a_step_that_decides(case):
+    case.looks_for_no_leaks()
     names = sorted(os.listdir(PLANTED))
+    branches = "20" if program_case.SCALE > 1 else "10"
     for name in names[:3] if program_case.SANITIZED else names:
-        done = _explore(case, "--from-step", "auto", "--jobs", "2", os.path.join(PLANTED, name))
+        done = _explore(case, "--from-step", "auto", "--jobs", "2", "--branches", branches,
+                        os.path.join(PLANTED, name))
         first = _report(case)[0]
         assert 1 < first["deciding_step"] < first["steps"], (name, done)
         assert first["branches_failed"] < first["branches"], (name, done)
@@ -124,6 +127,7 @@ def _other_seeds(case, script):
 
 
 def each_way_to_end_can_be_gone_back_from(case):
+    case.looks_for_no_leaks()
     for ending, how in (("os.exit(3)", "exit"), ("while true do end", "timeout"),
                         (STALL, "stall"),
                         ('io.popen("kill -KILL $PPID"):read()', "crash")):
@@ -153,6 +157,7 @@ def what_branches_print_is_kept_from_the_terminal(case):
 
 
 def a_mark_that_waits_long_is_late_for_no_deadline(case):
+    case.looks_for_no_leaks()
     work = "local x = 0; for i = 1, 2000000 do x = x ~ i end"
     text = DRAW.replace("local doomed", "errand.random(2); local doomed") % (work, ERROR)
     case.write("a.lua", text)
@@ -166,6 +171,8 @@ def a_mark_that_waits_long_is_late_for_no_deadline(case):
 
 
 def few_descriptors_are_enough(case):
+    case.looks_for_no_leaks()
+
     def bound():
         resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))
     case.write("a.lua", DRAW % ("", ERROR))

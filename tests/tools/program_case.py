@@ -50,6 +50,11 @@ class Case:
             before = self.environment.get(name, "")
             self.environment[name] = before + ":exitcode=%d" % SANITIZER_CODE
 
+    def looks_for_no_leaks(self):
+        """For a test of very many runs: of each of them a sanitizer would ask half of its time for
+        leaks, and the other tests have the same code looked at."""
+        self.environment["ASAN_OPTIONS"] += ":detect_leaks=0"
+
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
