@@ -6,9 +6,9 @@
 #include "workers/sandbox/sandbox.h"
 
 typedef enum sim_act {
-    SIM_ECHO = 1,       /* the bytes behind the request's head */
-    SIM_PATTERN,        /* number bytes of sim_byte, in pieces */
-    SIM_FAIL,           /* ERROR with code number, text "sim failed", the errno above it or ENOMEM */
+    SIM_ECHO = 1, /* the bytes behind the request's head */
+    SIM_PATTERN,  /* number bytes of sim_byte, in pieces */
+    SIM_FAIL, /* ERROR with code number, text "sim failed", the errno above it or ENOMEM */
     SIM_HANG,           /* never answers */
     SIM_OBEY,           /* answers ERROR 7 when it is asked to end */
     SIM_DIE,            /* ends as number says: CLD_... << 8 | status */
