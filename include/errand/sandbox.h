@@ -138,11 +138,12 @@ const char errand_sandbox_header[] = __FILE__;
  *     workers are started without.  NO_TEMPLATE: never.
  *   Workers above workers_min, once started, stay until they are recycled.
  *   The program: worker_path; if NULL, libexec/errand-worker in the folder of the file that holds
- *     this code (the library, or the program that it was linked into) and in the four above it,
- *     where it belongs to that folder's owner or root; then, with the static library, that of the
- *     installation whose header was compiled (errand_sandbox_header), if it is root's or this user's;
- *     then where it was to be installed.  Never by PATH, argv[0] or the current folder.  errand.pc has
- *     errand_workerdir, the CMake package ERRAND_WORKER_PATH, for hosts that want to say it.
+ *     this code (the library, or the program that it was linked into) and in the four above it; then, with
+ *     the static library, that of the installation whose header was compiled (errand_sandbox_header); then
+ *     where it was to be installed.  Links are followed once.  Of the found ones one is taken only where nobody
+ *     but root, this user and that first folder's owner can put something else at its name or at that of
+ *     a folder above; else out_text names it.  Never by PATH, argv[0] or the current folder.  errand.pc
+ *     has errand_workerdir, the CMake package ERRAND_WORKER_PATH, for hosts that want to say it.
  * Thread: [any].   Errors: ENOMEM · EINVAL (the policy: out_text says which field and why) ·
  *   EUNSUPPORTED (a required layer is not to be had here: out_text names it) · ESYSTEM (the
  *   worker program cannot be started: out_text says which file, or where it was looked for) · ENOTHREAD.

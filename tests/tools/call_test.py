@@ -63,6 +63,29 @@ def a_program_without_its_worker_says_where_it_looked(case):
     assert "--worker FILE" in done.stderr, done
 
 
+def a_worker_that_others_could_replace_is_not_used(case):
+    """It starts by its name again and again, as whoever the host is."""
+    alone = case.path("bin", "errand")
+    os.makedirs(case.path("bin"))
+    shutil.copy(case.program, alone)
+    decoy = case.write("libexec/errand-worker", "#!/bin/sh\ntouch %s\n" % case.path("ran"))
+    os.chmod(decoy, 0o755)
+
+    def call():
+        return subprocess.run([alone, "call", "-", "labs", "i64 (i64)", "-7"], text=True,
+                              capture_output=True, cwd=case.folder, env=case.environment)
+
+    os.chmod(case.path("libexec"), 0o777)
+    done = call()
+    assert not os.path.exists(case.path("ran")), done
+    if done.returncode != 0:  # else a worker is installed where this build's would be
+        assert "%s is not used, because others may put something else there" \
+            % os.path.realpath(decoy) in done.stderr.replace("bin/../", ""), done
+    os.chmod(case.path("libexec"), 0o1777)  # only owners may replace what is there
+    call()
+    assert os.path.exists(case.path("ran"))
+
+
 def a_library_may_be_given_by_a_relative_path(case):
     case.write("there/none.so", "no library")
     for tier in ("process", "thread"):
