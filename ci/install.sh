@@ -95,7 +95,15 @@ worker_path() {
 same_names() {
     python3 tests/lint/exported_names.py "$LD_LIBRARY_PATH/liberrand.so" include
 }
-for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module sandboxes worker_path same_names; do
+# Nothing that is installed looks for something where it was built.
+no_build_paths() {
+    if grep -rlF "/include/errand/sandbox.h" "$prefix" --include='*.so*' --include='*.a' --include=errand \
+        --include=errand-worker; then
+        echo "error: these say where the headers lay"
+        return 1
+    fi
+}
+for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module sandboxes worker_path same_names no_build_paths; do
     code=0
     $test >"$folder/said" 2>&1 || code=$?
     cat "$folder/said"

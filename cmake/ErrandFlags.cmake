@@ -5,6 +5,8 @@ add_library(errand_warnings INTERFACE)
 target_compile_options(errand_warnings INTERFACE
     -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
     $<$<BOOL:${ERRAND_WERROR}>:-Werror>)
+# errand's own code does not say where the headers lie that it was compiled with (errand/sandbox.h).
+target_compile_definitions(errand_warnings INTERFACE ERRAND_BUILDING=1)
 if(ERRAND_THREAD_SAFETY)
     # The second warning finds atomic accesses without a named order.
     target_compile_options(errand_warnings INTERFACE
