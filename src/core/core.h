@@ -79,11 +79,12 @@ void *errand__mem_grow(const errand_allocator *allocator, void *block, size_t si
 void *errand__mem_map(size_t size);
 void errand__mem_unmap(void *block, size_t size);
 /* Blocks of malloc of at least ERRAND__KEEP_LEAST that were given back while somebody holds this open
- * (keep.c).  Any thread.  take: NULL = none that fits; give: false = it is still the caller's; shut, once
- * for each open: the last one gives all of them back. */
+ * (keep.c).  Any thread.  take: NULL = none that fits; give: false = it is still the caller's; drop: gives
+ * all of them back, false = there was none; shut, once for each open: the last one drops them. */
 #define ERRAND__KEEP_LEAST ((size_t)128 << 10)
 void *errand__keep_take(size_t size);
 bool errand__keep_give(void *block, size_t size);
+bool errand__keep_drop(void);
 void errand__keep_open(void);
 void errand__keep_shut(void);
 /* Is mallocx there (weak reference, found in the program)?  Decides where the blocks of

@@ -7,6 +7,7 @@
  *   for every page again: more than for all that is done with the bytes.
  * - So while somebody who has such jobs holds it open a few of them stay, bounded in number and
  *   bytes; the last who shuts it gives all of them back.
+ * - Where the allocator has nothing more, what is kept goes first, and it is asked again.
  * - A flag and no lock: memory is asked for under locks, too, and whoever finds the flag taken goes
  *   to the allocator.  So does the child of a fork that copied it while it was taken.
  * - Sanitizers are to see every block's end: there nothing is kept. */
@@ -121,6 +122,23 @@ errand__keep_give(void *block, size_t size)
     while (gone > 0)
         free(old[--gone].block);
     return true;
+}
+
+bool
+errand__keep_drop(void)
+{
+    kept old[BLOCKS];
+    size_t gone = 0, dropped;
+
+    if (!enter())
+        return false;
+    while (count > 0)
+        old[gone++] = remove_at(0);
+    dropped = gone;
+    leave_and_empty();
+    while (gone > 0)
+        free(old[--gone].block);
+    return dropped != 0;
 }
 
 void

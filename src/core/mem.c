@@ -89,6 +89,8 @@ errand__mem_alloc(const errand_allocator *allocator, size_t size)
             memset(block, 0, size);
         else
             block = calloc(1, size);
+        if (block == NULL && errand__keep_drop())
+            block = calloc(1, size);
     } else {
         block = allocator->alloc(allocator->arg, size);
         if (block != NULL)
@@ -108,6 +110,8 @@ errand__mem_alloc_bare(size_t size)
         return NULL;
     void *block = errand__keep_take(size);
     if (block == NULL)
+        block = malloc(size);
+    if (block == NULL && errand__keep_drop())
         block = malloc(size);
     if (block != NULL)
         count_live(size, 0);
@@ -148,6 +152,8 @@ errand__mem_grow(const errand_allocator *allocator, void *block, size_t size,
     if (refused() || new_size > SIZE_LIMIT)
         return NULL;
     char *moved = realloc(block, new_size);
+    if (moved == NULL && errand__keep_drop())
+        moved = realloc(block, new_size);
     if (moved == NULL)
         return NULL;
     memset(moved + size, 0, new_size - size);

@@ -2,8 +2,11 @@
 /* Goal: large blocks that are given back serve the next who asks, within bounds, while somebody wants
  * that, and are all gone when nobody does.  Method: what can be taken back says what was kept. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "core/core.h"
 #include "group.h"
 
@@ -31,6 +34,19 @@ take_all(size_t size)
     for (void *block; (block = errand__keep_take(size)) != NULL; count++)
         free(block);
     return count;
+}
+
+/* Of the whole process, as RLIMIT_AS counts. */
+static rlim_t
+mapped_bytes(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
 static void
@@ -122,6 +138,27 @@ a_block_goes_to_nobody_who_wants_less_than_half_of_it(void **state)
     errand__keep_shut();
 }
 
+static void
+what_is_kept_goes_before_memory_is_short(void **state) /* S29 */
+{
+    struct rlimit before, tight;
+    void *block;
+
+    (void)state;
+    skip_where_nothing_is_kept();
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    errand__keep_open();
+    give(64 * MIB);
+    tight = (struct rlimit){mapped_bytes() + 8 * MIB, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+    block = errand__mem_alloc(NULL, 24 * MIB);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_non_null(block);
+    assert_int_equal(take_all(64 * MIB), 0);
+    errand__mem_free(NULL, block, 24 * MIB);
+    errand__keep_shut();
+}
+
 static void *
 come_and_go(void *arg)
 {
@@ -169,6 +206,7 @@ main(void)
         cmocka_unit_test(the_last_who_shuts_it_gives_all_back),
         cmocka_unit_test(what_is_kept_is_bounded_in_number_and_bytes),
         cmocka_unit_test(a_block_goes_to_nobody_who_wants_less_than_half_of_it),
+        cmocka_unit_test(what_is_kept_goes_before_memory_is_short),
         cmocka_unit_test(threads_that_open_and_shut_it_leave_nothing_and_share_no_block),
     };
     return test_group("core/keep", tests, NULL, NULL);
