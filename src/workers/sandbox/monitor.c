@@ -66,10 +66,13 @@ errand__sandbox_monitor_keep(errand__sandbox *pool, size_t size, uint64_t now)
     if (size < ERRAND__KEEP_LEAST)
         return;
     atomic_store_explicit(&pool->large_ns, now, memory_order_seq_cst);
-    if (atomic_load_explicit(&pool->keeps, memory_order_seq_cst) != 0 ||
-        atomic_exchange_explicit(&pool->keeps, 1, memory_order_seq_cst) != 0)
+    if (atomic_load_explicit(&pool->keeps, memory_order_seq_cst) != 0)
         return;
-    errand__keep_open();
+    errand__keep_open(); /* before the monitor can shut it */
+    if (atomic_exchange_explicit(&pool->keeps, 1, memory_order_seq_cst) != 0) {
+        errand__keep_shut();
+        return;
+    }
     errand__sandbox_monitor_heed(pool, now + KEEP_NS);
 }
 
