@@ -140,6 +140,12 @@ beyond_cpu(verdict *out, const errand_sandbox_policy *policy)
 {
     size_t used;
 
+    if (policy->cpu_seconds == 0) { /* the policy has none */
+        judge(out, ERRAND_CODE_CPU,
+              "it was ended by SIGXCPU: by itself, or by a limit of the host's process "
+              "(RLIMIT_CPU, ulimit -t)");
+        return;
+    }
     beyond(out, ERRAND_CODE_CPU, "its worker used more processor time than",
            "cpu_seconds", policy->cpu_seconds);
     used = strlen(out->text);

@@ -186,6 +186,21 @@ a_limit_that_was_met_is_told_by_its_name(void **state) /* S10 */
 }
 
 static void
+a_limit_of_processor_time_that_is_not_the_policys_is_not_told_as_its(
+    void **state) /* S10 */
+{
+    rig *self = *state;
+    const rig_news *news;
+
+    self->config.crash_limit = 1000;
+    self->policy.cpu_seconds = 0;
+    rig_begin(self);
+    news = rig_run(self, SIM_DIE, CLD_KILLED << 8 | SIGXCPU);
+    assert_null(strstr(news->message, "cpu_seconds"));
+    assert_non_null(strstr(news->message, "SIGXCPU"));
+}
+
+static void
 a_worker_is_recycled_after_its_number_of_jobs(void **state) /* S13 */
 {
     rig *self = *state;
@@ -468,6 +483,7 @@ main(void)
         WITH_RIG(a_queued_one_is_cancelled_at_once),
         WITH_RIG(each_end_of_a_worker_has_its_code),
         WITH_RIG(a_limit_that_was_met_is_told_by_its_name),
+        WITH_RIG(a_limit_of_processor_time_that_is_not_the_policys_is_not_told_as_its),
         WITH_RIG(a_worker_is_recycled_after_its_number_of_jobs),
         WITH_RIG(a_warm_pool_starts_nothing_between_jobs),
         WITH_RIG(a_start_that_fails_is_said_by_create),
