@@ -3,7 +3,9 @@
  * that gave up its user can still end its workers.
  * Method: hosts in child processes, killed at any moment of their lives.  This process is the one that
  * orphans are given to, so none can hide: soon after the host's death it has no child. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -171,8 +173,33 @@ is_template(int pid)
            getpgid(pid) == pid;
 }
 
-/* Stops the workers of that host, and its template: those that are stopped before they are confined have
- * run nothing yet and hear of the host's end when they go on. */
+/* Has it said that it ends with a pipe (O_ASYNC)?  Before that it has run nothing. */
+static bool
+follows_its_host(int pid)
+{
+    char path[300], line[128];
+    bool found = false;
+
+    snprintf(path, sizeof path, "/proc/%d/fdinfo", pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        unsigned flags = 0;
+
+        snprintf(path, sizeof path, "/proc/%d/fdinfo/%s", pid, entry->d_name);
+        FILE *info = fopen(path, "r");
+        while (info != NULL && fgets(line, sizeof line, info) != NULL)
+            (void)sscanf(line, "flags: %o", &flags);
+        if (info != NULL)
+            fclose(info);
+        found = found || (flags & O_ASYNC) != 0;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return found;
+}
+
+/* Stops the workers of that host, and its template: those that are stopped before they are confined (the
+ * template: before it follows its host) have run nothing yet and hear of the host's end when they go on. */
 static void
 stop_workers(pid_t parent)
 {
@@ -186,7 +213,7 @@ stop_workers(pid_t parent)
         bool template = !found && is_template(child);
 
         found = found || template;
-        if (template || is_confined(child))
+        if (template ? follows_its_host(child) : is_confined(child))
             kill(child, SIGSTOP);
     }
     if (list != NULL)
