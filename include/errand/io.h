@@ -175,7 +175,8 @@ typedef struct errand_reactor_config {
     /* At most so many threads for what cannot be done without blocking: files, opens.  With
      * epoll they are the process's, 0 = 4; with io_uring the kernel's, so many of each kind
      * that it has, 0 = 4 for each processor, and for what it cannot do (TRUNCATE) the
-     * process's, as with epoll. */
+     * process's, as with epoll.  Where the system lets the process have none, the loop's
+     * thread does it itself, and blocks meanwhile. */
     uint32_t helpers;
     uint32_t flags;   /* none yet; must be 0 */
     const char *name; /* of the threads, at most 11 bytes; NULL = "errand-io" */

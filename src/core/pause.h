@@ -15,6 +15,8 @@
  *   "submit-checked", "submit-counted", "submit-armed", "submit-handed"   steps of a submit
  *   "worker-sleep"  a worker is about to register as sleeping
  *   "group-taken"   a worker took a group
+ *   "filer-wanted"  a loop is about to make a filer, which is counted already
+ *   "filer-ends"    a filer found no work for long, and will not look again
  *   "write-off"     the owner is about to write a worker off */
 #if ERRAND_TESTING
 void errand__pause(const char *place);

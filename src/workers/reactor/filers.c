@@ -5,6 +5,11 @@
  * ends.  A request that still stands in the queue can be taken back; one that a filer has ends
  * when its call does, and until then its block is the filer's.
  *
+ * No request stays in the queue with nobody to look at it: a filer is counted (serving) from
+ * before it is made until, with the same lock, it has found the queue empty and ends.  Whoever
+ * could make none and is told that nobody is left does what is queued itself, until somebody
+ * is there.  So a request that was given is done, whatever the system refuses.
+ *
  * What they have done comes back through a stack of the loop's and a descriptor: whoever pushes onto
  * an empty one writes, and the loop takes all of it when it has read that, so each write belongs
  * to one batch, and no filer touches the descriptor after the loop has its request.
@@ -13,6 +18,7 @@
  * waits for. */
 #include <errno.h>
 #include <unistd.h>
+#include "core/pause.h"
 #include "workers/reactor/calls.h"
 
 #define IDLE_NS UINT64_C(10000000000)
@@ -21,6 +27,7 @@ void
 errand__filers_init(errand__filers *filers, uint32_t limit, const char *name)
 {
     filers->limit = limit;
+    filers->idle_ns = IDLE_NS;
     filers->name = name;
     errand__list_init(&filers->queue);
 }
@@ -40,6 +47,19 @@ errand__filers_fini(errand__filers *filers)
         errand__futex_wait(&filers->threads, left, UINT64_MAX); /* Pairs: filer-count */
 }
 
+/* The oldest in the queue, with the lock; NULL: it is empty. */
+static errand_io *
+take_oldest(errand__filers *filers)
+{
+    errand__link *link = filers->queue.next;
+
+    if (errand__list_empty(&filers->queue))
+        return NULL;
+    errand__list_unlink(link);
+    filers->queued--;
+    return errand__request_io(link);
+}
+
 /* The next request; NULL: this filer ends. */
 static errand_io *
 next_request(errand__filers *filers)
@@ -47,25 +67,23 @@ next_request(errand__filers *filers)
     for (;;) {
         unsigned bell = atomic_load_explicit(
             &filers->bell, memory_order_acquire); /* Pairs: filer-bell */
-        errand_io *io = NULL;
+        errand_io *io;
         bool ended, timely;
 
         errand__lock_acquire(&filers->lock);
-        if (!errand__list_empty(&filers->queue)) {
-            io = errand__request_io(filers->queue.next);
-            errand__list_unlink(filers->queue.next);
-            filers->queued--;
-        } else {
+        io = take_oldest(filers);
+        if (io == NULL)
             filers->idle++;
-        }
         ended = filers->stopping;
         errand__lock_release(&filers->lock);
         if (io != NULL)
             return io;
-        timely = ended || errand__futex_wait(&filers->bell, bell, IDLE_NS);
+        timely = ended || errand__futex_wait(&filers->bell, bell, filers->idle_ns);
         errand__lock_acquire(&filers->lock);
         filers->idle--;
         ended = filers->stopping || (!timely && errand__list_empty(&filers->queue));
+        if (ended)
+            filers->serving--;
         errand__lock_release(&filers->lock);
         if (ended)
             return NULL;
@@ -106,6 +124,14 @@ do_request(errand_io *io)
     give_back(mine->loop, io);
 }
 
+static void
+gone(errand__filers *filers)
+{
+    if (atomic_fetch_sub_explicit(&filers->threads, 1, memory_order_acq_rel) ==
+        1) /* Pairs: filer-count */
+        errand__futex_wake(&filers->threads, 1);
+}
+
 static void *
 run_filer(void *arg)
 {
@@ -116,41 +142,70 @@ run_filer(void *arg)
     pthread_setname_np(pthread_self(), filers->name);
     while ((io = next_request(filers)) != NULL)
         do_request(io);
+    ERRAND__PAUSE("filer-ends");
     pthread_detach(pthread_self());
-    if (atomic_fetch_sub_explicit(&filers->threads, 1, memory_order_acq_rel) ==
-        1) /* Pairs: filer-count */
-        errand__futex_wake(&filers->threads, 1);
+    gone(filers);
     return NULL;
 }
 
-bool
+/* True: one was made, or the others will look at the queue. */
+static bool
+make_filer(errand__filers *filers)
+{
+    pthread_t thread;
+    bool served;
+
+    ERRAND__PAUSE("filer-wanted");
+    atomic_fetch_add_explicit(&filers->threads, 1,
+                              memory_order_acq_rel); /* Pairs: filer-count */
+    if (errand__thread_create(&thread, NULL, run_filer, filers) == 0)
+        return true;
+    gone(filers);
+    errand__lock_acquire(&filers->lock);
+    served = --filers->serving != 0;
+    errand__lock_release(&filers->lock);
+    return served;
+}
+
+/* With no filer there: what is queued, on this thread, which may be the host's. */
+static void
+do_queued(errand__filers *filers)
+{
+    errand__pipe_guard guard = {.active = true};
+    errand_io *io;
+
+    errand__pipe_guard_enter(&guard);
+    for (;;) {
+        errand__lock_acquire(&filers->lock);
+        io = filers->serving == 0 ? take_oldest(filers) : NULL;
+        errand__lock_release(&filers->lock);
+        if (io == NULL)
+            break;
+        do_request(io);
+    }
+    errand__pipe_guard_leave(&guard);
+}
+
+void
 errand__filers_give(errand__filers *filers, errand_io *io)
 {
-    unsigned threads = atomic_load_explicit(
-        &filers->threads, memory_order_acquire); /* Pairs: filer-count */
-    pthread_t thread;
     bool wanted;
 
     errand__request_of(io)->state |= ERRAND__IO_FILER;
     errand__lock_acquire(&filers->lock);
     errand__list_append(&filers->queue, &errand__request_of(io)->link);
     filers->queued++;
-    wanted = filers->queued > filers->idle && threads < filers->limit;
+    wanted = filers->queued > filers->idle && filers->serving < filers->limit;
+    if (wanted)
+        filers->serving++;
     errand__lock_release(&filers->lock);
-    if (wanted) {
-        threads =
-            1 + atomic_fetch_add_explicit(&filers->threads, 1, memory_order_acq_rel);
-        if (threads > filers->limit ||
-            errand__thread_create(&thread, NULL, run_filer, filers) != 0)
-            threads =
-                atomic_fetch_sub_explicit(&filers->threads, 1, memory_order_acq_rel) - 1;
+    if (wanted && !make_filer(filers)) {
+        do_queued(filers);
+        return;
     }
-    if (threads == 0)
-        return !errand__filers_take_back(filers, io);
     atomic_fetch_add_explicit(&filers->bell, 1,
                               memory_order_release); /* Pairs: filer-bell */
     errand__futex_wake(&filers->bell, 1);
-    return true;
 }
 
 bool

@@ -146,9 +146,11 @@ typedef struct errand__filers {
     /* Immutable. */
     uint32_t limit;
     const char *name;
+    uint64_t idle_ns; /* how long one without work stays */
     /* Guarded by lock. */
     errand__link queue; /* requests, oldest first */
     uint32_t idle, queued;
+    uint32_t serving; /* filers that will look at the queue again, or are being made */
     /* threads: Writers: filers, whoever starts one (with lock).  Readers: destroy, tests.
      * Order: acquire-release.  Pairs: filer-count.  Why: the last one has let everything go. */
     atomic_uint threads;
@@ -159,8 +161,9 @@ typedef struct errand__filers {
 } errand__filers;
 void errand__filers_init(errand__filers *filers, uint32_t limit, const char *name);
 void errand__filers_fini(errand__filers *filers); /* waits for the threads */
-/* FILER from then on, unless false: no thread could be made and none is there. */
-bool errand__filers_give(errand__filers *filers, errand_io *io);
+/* FILER from then on.  Where no thread can be made and none is there, the caller's does it, and what
+ * else is queued, before this returns. */
+void errand__filers_give(errand__filers *filers, errand_io *io);
 /* True: it was in the queue still, and is the caller's. */
 bool errand__filers_take_back(errand__filers *filers, errand_io *io);
 /* The loop's returned_fd is readable: what filers have done is done, or tried again. */

@@ -62,7 +62,8 @@ hand_over(errand__loop *loop, errand_io *io)
     const errand__kind *kind = &errand__kinds[io->kind];
 
     if (!kind->of_loop && !loop->ready) /* see errand__loop_begin */
-        errand__request_finish_later(loop, io, -EMFILE);
+        errand__request_finish_later(
+            loop, io, io->kind == ERRAND_IO_CLOSE ? errand__block_close(io) : -EMFILE);
     else if (!kind->of_loop)
         loop->backend->start(loop, io);
     else if (io->kind == ERRAND_IO_TIMEOUT)

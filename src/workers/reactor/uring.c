@@ -206,10 +206,8 @@ give_to_filer(errand__loop *loop, errand_io *io)
         loop->returned_fd = errand__bell_create();
     if (loop->returned_fd < 0) {
         errand__request_finish_later(loop, io, -EMFILE);
-    } else if (!errand__filers_give(&loop->reactor->filers, io)) {
-        errand__request_of(io)->state &= ~(uintptr_t)ERRAND__IO_FILER;
-        errand__request_finish_later(loop, io, -EAGAIN);
     } else {
+        errand__filers_give(&loop->reactor->filers, io);
         poll_returned(loop);
     }
 }
