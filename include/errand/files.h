@@ -116,7 +116,8 @@ errand_spec_file_close(errand_spec *out_spec, errand_file *file);
  *   max = entries, 0 = 2^20.
  * errand_spec_copy: the bytes of a regular file into another, which is made, or emptied;
  *   with its permission bits where it is made.  In the kernel, in pieces.  A failure or
- *   cancel on the way leaves the pieces that were written.  Gives:
+ *   cancel on the way leaves the pieces that were written; what the system says when the
+ *   copy is closed (no room, a quota) is a failure too.  Gives:
  *   errand_file_written_type.
  * Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status

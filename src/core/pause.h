@@ -17,6 +17,7 @@
  *   "group-taken"   a worker took a group
  *   "filer-wanted"  a loop is about to make a filer, which is counted already
  *   "filer-ends"    a filer found no work for long, and will not look again
+ *   "copy-close"    a copy has moved everything, and is about to ask for the close
  *   "write-off"     the owner is about to write a worker off */
 #if ERRAND_TESTING
 void errand__pause(const char *place);

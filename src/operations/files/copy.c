@@ -3,11 +3,13 @@
  *
  * Design notes: the kernel moves pages from the file into a pipe and from there into the other one.
  * The second file is not emptied before it is known to be another file than the first.  What is
- * in the pipe when it ends early is lost with it; what was written stays. */
+ * in the pipe when it ends early is lost with it; what was written stays.  Some file systems say
+ * only when it is closed that there was no room, so that is part of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/pause.h"
 #include "operations/files/files.h"
 
 enum { PIPE_SIZE = 1 << 20 };
@@ -20,7 +22,8 @@ typedef enum copy_step {
     COPY_LOOK_TO,
     COPY_EMPTY,
     COPY_IN, /* into the pipe */
-    COPY_OUT
+    COPY_OUT,
+    COPY_CLOSE
 } copy_step;
 typedef struct copy_state {
     errand__file_state base;
@@ -41,6 +44,7 @@ static int32_t ask_status(errand_job *job, copy_state *copy, int fd,
 static int32_t looked_to(errand_job *job, copy_state *copy);
 static int32_t ask_splice(errand_job *job, copy_state *copy);
 static int32_t move(errand_job *job, copy_state *copy);
+static int32_t ask_close(errand_job *job, copy_state *copy);
 static int32_t refused(errand_job *job, const copy_state *copy, int error,
                        const char *call);
 static void copy_drop(void *state);
@@ -134,6 +138,9 @@ go_on(errand_job *job, copy_state *copy)
     case COPY_IN:
     case COPY_OUT:
         break;
+    case COPY_CLOSE:
+        result = errand__file_closed(wait);
+        return result < 0 ? refused(job, copy, -result, "close") : 0;
     }
     return move(job, copy);
 }
@@ -203,11 +210,11 @@ move(errand_job *job, copy_state *copy)
 {
     int32_t result = copy->base.wait.io.result;
 
-    if (result < 0 && result != -EINTR && result != -EAGAIN)
+    if (result < 0 && result != -EINTR)
         return refused(job, copy, -result, "splice");
     if (copy->step == COPY_IN) {
         if (result == 0)
-            return 0;
+            return ask_close(job, copy);
         if (result > 0) {
             copy->held = (uint64_t)result;
             copy->step = COPY_OUT;
@@ -221,6 +228,17 @@ move(errand_job *job, copy_state *copy)
         return refused(job, copy, EIO, "splice");
     }
     return ask_splice(job, copy);
+}
+
+static int32_t
+ask_close(errand_job *job, copy_state *copy)
+{
+    int fd = copy->to;
+
+    copy->to = -1;
+    copy->step = COPY_CLOSE;
+    ERRAND__PAUSE("copy-close");
+    return errand__file_ask_close(job, &copy->base.wait, fd);
 }
 
 static int32_t

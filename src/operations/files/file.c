@@ -252,26 +252,43 @@ close_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     errand__file_state *closes = state;
     errand__wait *wait = &closes->wait;
+    int32_t code;
 
     (void)out_payload;
     /* Once asked for, a close cannot be taken back: the number may be somebody else's. */
     if (wait->asked) {
         if (!wait->io.done)
             return ERRAND_PENDING;
-        if (wait->io.result < 0 && wait->io.result != -ECANCELED)
-            return errand__operation_refused(job, -wait->io.result, "close",
+        code = errand__file_closed(wait);
+        if (code < 0)
+            return errand__operation_refused(job, -code, "close",
                                              "something was not written");
         return 0;
     }
-    int32_t code = errand__file_ready(job, closes);
+    code = errand__file_ready(job, closes);
     if (code != 0)
         return code;
     int fd = atomic_exchange_explicit(&closes->file->fd, -1, memory_order_relaxed);
+    return errand__file_ask_close(job, wait, fd);
+}
+
+int32_t
+errand__file_ask_close(errand_job *job, errand__wait *wait, int fd)
+{
     wait->io = (errand_io){.kind = ERRAND_IO_CLOSE, .fd = fd};
-    code = errand__wait_ask(job, wait);
+    int32_t code = errand__wait_ask(job, wait);
     if (code != ERRAND_PENDING)
         errand__operation_fd_close(&fd);
     return code;
+}
+
+int32_t
+errand__file_closed(const errand__wait *wait)
+{
+    int32_t result = wait->io.result;
+
+    /* Neither says anything of the bytes, and the descriptor is gone. */
+    return result == -EINTR || result == -ECANCELED ? 0 : result;
 }
 
 /* ---- payload ---------------------------------------------------------------------------------------- */

@@ -44,6 +44,10 @@ void errand__file_drop(void *state);
 int32_t errand__file_ready(errand_job *job, errand__file_state *state);
 /* The descriptor of a good OPEN, above 2; -1 and errno.  One that no body takes is closed by drop. */
 int errand__file_opened(errand__wait *wait);
+/* Asks for its close: it is nobody's any more, whatever the answer.  closed: what came of it: 0, or
+ * -errno: something was not written. */
+int32_t errand__file_ask_close(errand_job *job, errand__wait *wait, int fd);
+int32_t errand__file_closed(const errand__wait *wait);
 /* Of a file that was decoded: nothing is behind it. */
 errand_file *errand__file_create_detached(bool seekable);
 /* Where it stands, or -1; and then there. */

@@ -232,6 +232,42 @@ a_copy_has_the_same_bytes_and_mode(void **state) /* L4 */
     free(back);
 }
 
+/* Closes what is open as the file of this path, behind the library's back. */
+static void
+close_by_path(void *arg, const char *place)
+{
+    char link[64], path[256];
+
+    if (strcmp(place, "copy-close") != 0)
+        return;
+    for (int fd = 3; fd < 1024; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t size = readlink(link, path, sizeof path - 1);
+        path[size < 0 ? 0 : size] = 0;
+        if (strcmp(path, arg) == 0)
+            close(fd);
+    }
+}
+
+/* L4: some file systems say only then that the bytes found no room. */
+static void
+a_copy_whose_close_fails_has_failed(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    char to[128];
+    errand_spec spec;
+
+    put("from", "some bytes", 10);
+    snprintf(to, sizeof to, "%s", path_of("to"));
+    errand_testing_pause(close_by_path, to);
+    assert_int_equal(errand_spec_copy(&spec, path_of("from"), to), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    errand_testing_pause(NULL, NULL);
+    assert_int_equal(result.sys_errno, EBADF);
+    net_assert_failed(&result, ERRAND_OPERATION_IO);
+}
+
 static size_t
 count_threads(void)
 {
@@ -371,6 +407,7 @@ main(void)
         WITH_DIR(a_missing_file_and_one_that_exists_have_their_codes),
         WITH_DIR(names_are_made_moved_listed_and_removed),
         WITH_DIR(a_copy_has_the_same_bytes_and_mode),
+        WITH_DIR(a_copy_whose_close_fails_has_failed),
         WITH_DIR(a_thousand_opens_of_a_fifo_without_a_writer_end_at_their_deadlines),
         WITH_DIR(a_read_of_a_silent_pipe_is_cancelled_and_takes_nothing),
         WITH_DIR(a_timer_completes_not_before_its_time),
