@@ -142,7 +142,8 @@ static void
 what_is_kept_goes_before_memory_is_short(void **state) /* S29 */
 {
     struct rlimit before, tight;
-    void *block;
+    void *blocks[64];
+    size_t got = 0;
 
     (void)state;
     skip_where_nothing_is_kept();
@@ -151,11 +152,14 @@ what_is_kept_goes_before_memory_is_short(void **state) /* S29 */
     give(64 * MIB);
     tight = (struct rlimit){mapped_bytes() + 8 * MIB, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
-    block = errand__mem_alloc(NULL, 24 * MIB);
+    /* The allocator may have something of its own left. */
+    while (got < 64 && (blocks[got] = errand__mem_alloc(NULL, 24 * MIB)) != NULL)
+        got++;
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
-    assert_non_null(block);
+    assert_in_range(got, 1, 63);
     assert_int_equal(take_all(64 * MIB), 0);
-    errand__mem_free(NULL, block, 24 * MIB);
+    while (got > 0)
+        errand__mem_free(NULL, blocks[--got], 24 * MIB);
     errand__keep_shut();
 }
 
