@@ -71,6 +71,8 @@ def environment_of(program, options):
     environment["ERRAND_TEST_CONFIG"] = options.config
     environment["CMOCKA_MESSAGE_OUTPUT"] = "STDOUT"
     environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1"
+    environment["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=" + os.path.join(
+        os.path.dirname(os.path.abspath(__file__)), "leaks.txt")
     environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
     # It sleeps a second at each exit, to see what other threads do then; a command has a hundred.
     environment["TSAN_OPTIONS"] = "second_deadlock_stack=1:history_size=4:atexit_sleep_ms=%d" % (

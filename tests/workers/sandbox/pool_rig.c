@@ -275,6 +275,9 @@ hear(void *arg, errand_completion *completion)
         .job_code = completion->job_code,
         .sys_errno = completion->sys_errno,
         .signal_number = completion->signal_number,
+        .submit_ns = completion->t_submit_ns,
+        .start_ns = completion->t_start_ns,
+        .end_ns = completion->t_end_ns,
     };
     snprintf(news->message, sizeof news->message, "%s", completion->message);
     snprintf(news->system_call, sizeof news->system_call, "%s",

@@ -22,6 +22,7 @@ typedef struct rig_news {
     char message[256], system_call[48];
     errand_sandbox_outcome more;
     errand_status more_status;
+    uint64_t submit_ns, start_ns, end_ns;
 } rig_news;
 typedef struct rig {
     sim sim;
