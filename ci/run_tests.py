@@ -25,8 +25,8 @@ DETAIL = re.compile(r"\[ *(?:ERROR|LINE) *\] --- (.*?)(?:: error: Failure!)?\s*$
 MARK = re.compile(r"\[ *(RUN|OK|FAILED|SKIPPED|ERROR|REASON) *\] (\S.*?)\s*$")
 
 
-# Most programs wait more than they compute: two for each processor take half of the time.
-JOBS = max(2, min(8, 2 * (os.cpu_count() or 1)))
+# Most programs wait more than they compute; still more at once only make each other late.
+JOBS = max(2, min(8, (os.cpu_count() or 1) * 3 // 2))
 
 
 def arguments():
