@@ -67,21 +67,37 @@ remove_at(size_t at)
     return found;
 }
 
+/* With the list in hand: takes everything out of it. */
+static size_t
+remove_all(kept *out_old)
+{
+    size_t gone = count;
+
+    memcpy(out_old, blocks, gone * sizeof blocks[0]);
+    count = total = 0;
+    return gone;
+}
+
+static void
+free_all(const kept *old, size_t gone)
+{
+    while (gone > 0)
+        free(old[--gone].block);
+}
+
 /* Lets go of the list; if it was shut meanwhile all blocks go. */
 static void
 leave_and_empty(void)
 {
     kept old[BLOCKS];
-    size_t gone = 0;
+    size_t gone;
 
     leave();
     if (is_open() || !enter())
         return;
-    while (count > 0)
-        old[gone++] = remove_at(0);
+    gone = remove_all(old);
     leave();
-    while (gone > 0)
-        free(old[--gone].block);
+    free_all(old, gone);
 }
 
 void *
@@ -119,8 +135,7 @@ errand__keep_give(void *block, size_t size)
     blocks[count++] = (kept){block, size};
     total += size;
     leave_and_empty();
-    while (gone > 0)
-        free(old[--gone].block);
+    free_all(old, gone);
     return true;
 }
 
@@ -128,17 +143,14 @@ bool
 errand__keep_drop(void)
 {
     kept old[BLOCKS];
-    size_t gone = 0, dropped;
+    size_t gone;
 
     if (!enter())
         return false;
-    while (count > 0)
-        old[gone++] = remove_at(0);
-    dropped = gone;
-    leave_and_empty();
-    while (gone > 0)
-        free(old[--gone].block);
-    return dropped != 0;
+    gone = remove_all(old);
+    leave();
+    free_all(old, gone);
+    return gone != 0;
 }
 
 void

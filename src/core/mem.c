@@ -75,22 +75,31 @@ static void jemalloc_arena_call(errand__arena *arena, const char *verb);
 #endif
 
 /* ---- blocks ------------------------------------------------------------------------ */
-void *
-errand__mem_alloc(const errand_allocator *allocator, size_t size)
+/* The library's own block: a kept one, or a new one, for which what is kept goes if it must. */
+static void *
+own_block(size_t size, bool zeroed)
 {
+    void *block = errand__keep_take(size);
+
+    if (block != NULL)
+        return zeroed ? memset(block, 0, size) : block;
+    do
+        block = zeroed ? calloc(1, size) : malloc(size);
+    while (block == NULL && errand__keep_drop());
+    return block;
+}
+
+static void *
+alloc(const errand_allocator *allocator, size_t size, bool zeroed)
+{
+    void *block;
+
     if (size == 0)
         size = 1;
     if (refused() || size > SIZE_LIMIT)
         return NULL;
-    void *block;
     if (allocator == NULL) {
-        block = errand__keep_take(size);
-        if (block != NULL)
-            memset(block, 0, size);
-        else
-            block = calloc(1, size);
-        if (block == NULL && errand__keep_drop())
-            block = calloc(1, size);
+        block = own_block(size, zeroed);
     } else {
         block = allocator->alloc(allocator->arg, size);
         if (block != NULL)
@@ -102,20 +111,15 @@ errand__mem_alloc(const errand_allocator *allocator, size_t size)
 }
 
 void *
+errand__mem_alloc(const errand_allocator *allocator, size_t size)
+{
+    return alloc(allocator, size, true);
+}
+
+void *
 errand__mem_alloc_bare(size_t size)
 {
-    if (size == 0)
-        size = 1;
-    if (refused() || size > SIZE_LIMIT)
-        return NULL;
-    void *block = errand__keep_take(size);
-    if (block == NULL)
-        block = malloc(size);
-    if (block == NULL && errand__keep_drop())
-        block = malloc(size);
-    if (block != NULL)
-        count_live(size, 0);
-    return block;
+    return alloc(NULL, size, false);
 }
 
 void
