@@ -144,22 +144,27 @@ errand__operation_no_memory(errand_job *job, size_t size)
                                     "no memory for the result of %zu bytes", size);
 }
 
+/* Where only another executor or file would do: the text has its own mend. */
+static int32_t
+unsupported(errand_job *job, const char *text)
+{
+    errand_job_fail(job, 0, 0, NULL, "%s", text);
+    return ERRAND_OPERATION_UNSUPPORTED;
+}
+
 int32_t
 errand__operation_no_reactor(errand_job *job)
 {
-    errand_job_fail(job, 0, 0, NULL,
-                    "it has to wait for time or a descriptor, and this executor cannot; "
-                    "start it on a lease of a reactor (errand_reactor_create)");
-    return ERRAND_OPERATION_UNSUPPORTED;
+    return unsupported(
+        job, "it has to wait for time or a descriptor, and this executor cannot; "
+             "start it on a lease of a reactor (errand_reactor_create)");
 }
 
 int32_t
 errand__operation_no_position(errand_job *job)
 {
-    errand_job_fail(job, 0, 0, NULL,
-                    "it has no position, what it gives comes once; "
-                    "read and write it as it comes, or open a regular file");
-    return ERRAND_OPERATION_UNSUPPORTED;
+    return unsupported(job, "it has no position, what it gives comes once; "
+                            "read and write it as it comes, or open a regular file");
 }
 
 static const char *
