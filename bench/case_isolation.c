@@ -17,7 +17,8 @@ typedef enum shape {
     PARKED = 1, /* 3 ms of rest before each, so that both sides sleep */
     WINDOW = 2, /* many in flight */
     ECHO = 3,
-    REFILL = 4
+    REFILL = 4,
+    CRASH = 5 /* a call that ends its process, and the next one */
 } shape;
 
 static const isolation_peer *const peers[PEERS] = {&isolation_errand, &isolation_fork,
@@ -125,20 +126,43 @@ sample_refill(measured *self)
     self->out->values[0] /= 1000;
 }
 
+static void
+sample_crash(measured *self)
+{
+    uint64_t answer, count = 0;
+    const struct timespec rest = {.tv_nsec = 20000000}; /* all workers are there again */
+    for (uint64_t i = 0; i < 25; i++) {
+        nanosleep(&rest, NULL);
+        if (!self->peer->trip(self->world, i, &answer, self->out->fault.text))
+            return;
+        uint64_t start = bench_cycles();
+        if (!self->peer->crash(self->world, self->out->fault.text) ||
+            !self->peer->trip(self->world, i, &answer, self->out->fault.text))
+            return;
+        if (i >= 5)
+            self->stamps[count++] = bench_cycles() - start;
+        self->out->fault.wrong += answer != isolation_turn(i);
+        self->out->checked++;
+    }
+    put_times(self, count);
+    self->out->values[0] /= 1000;
+}
+
 static bool
 peer_has(const isolation_peer *peer, uint32_t variant)
 {
     return variant == WINDOW   ? peer->pump != NULL
            : variant == ECHO   ? peer->echo != NULL
            : variant == REFILL ? peer->refill != NULL
+           : variant == CRASH  ? peer->crash != NULL
                                : true;
 }
 
 static void
 sample(const bench_peer *peer, const bench_config *config, bench_sample *out)
 {
-    static void (*const run[])(measured *) = {sample_trips, sample_trips, sample_window,
-                                              sample_echo, sample_refill};
+    static void (*const run[])(measured *) = {sample_trips, sample_trips,  sample_window,
+                                              sample_echo,  sample_refill, sample_crash};
     measured self = {.config = config, .out = out};
     isolation_plan plan = {.workers = config->plan.workers,
                            .in_flight = config->plan.in_flight,
@@ -169,6 +193,8 @@ static const bench_config configs[] = {
     {"echo, MiB in flight", {.workers = 1, .in_flight = 1}, 2, 0, 100, false, ECHO},
     {"echo, MiB in flight", {.workers = 1, .in_flight = 64}, 2, 0, 100, false, ECHO},
     {"worker dies, next ready", {.workers = 1, .in_flight = 1}, 2, 0, 0, false, REFILL},
+    {"crash, next answered", {.workers = 1, .in_flight = 1}, 2, 0, 0, false, CRASH},
+    {"crash, next answered", {.workers = 2, .in_flight = 1}, 2, 0, 0, false, CRASH},
 };
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
@@ -188,6 +214,10 @@ aim(bench_row *row, uint32_t config, uint32_t peer)
         break;
     case WINDOW:
     case ECHO:
+        break;
+    case CRASH: /* with one more worker than calls no start is waited for */
+        if (configs[config].plan.workers > configs[config].plan.in_flight)
+            bench_row_aim(row, BENCH_AIM_VALUE, 1500);
         break;
     default:
         bench_row_aim(row, BENCH_AIM_VALUE, 1500);
@@ -215,7 +245,7 @@ bench_case_isolation(const bench_options *options, bench_report *report)
     bench_table *table =
         bench_table_fill("isolation", configs, CONFIGS, samples, sample, NULL, 0);
     for (uint32_t c = 0; c < CONFIGS; c++) {
-        bool us = configs[c].variant == ECHO || configs[c].variant == REFILL;
+        bool us = configs[c].variant == ECHO || configs[c].variant >= REFILL;
         for (uint32_t p = 1; p < PEERS; p++) {
             bench_pairing pairing = {.table = table,
                                      .errand_config = c,

@@ -29,6 +29,8 @@ typedef struct isolation_peer {
                  unsigned char *out_bytes, char *text);
     /* One worker ends, by a signal: ns until the next one is there.  NULL: no such thing. */
     bool (*refill)(void *world, uint64_t *out_ns, char *text);
+    /* One call that ends its process by a signal.  NULL: no such thing. */
+    bool (*crash)(void *world, char *text);
 } isolation_peer;
 
 extern const isolation_peer isolation_errand, isolation_fork, isolation_sockets,

@@ -36,6 +36,7 @@ typedef struct world {
     const unsigned char *sent; /* an echo's */
     unsigned char *back;
     size_t size;
+    bool crashes; /* the call that is out */
 } world;
 
 static bool
@@ -94,6 +95,10 @@ hear(void *arg, errand_completion *completion)
     world *self = arg;
     errand_sandbox_outcome outcome = {.struct_size = sizeof outcome};
     self->heard++;
+    if (self->crashes && completion->outcome == ERRAND_CRASHED) {
+        self->right++;
+        return;
+    }
     if (completion->outcome != ERRAND_COMPLETED) {
         if (self->text[0] == '\0')
             snprintf(self->text, TEXT, "a call ended as %d: %.90s", completion->outcome,
@@ -170,6 +175,23 @@ echo(void *opaque, const unsigned char *bytes, size_t size, unsigned char *out_b
            good(self, "errand_start",
                 errand_start(self->lease, &spec, &self->places[0], NULL)) &&
            await(self, self->heard + 1) && self->right == right + 1;
+}
+
+static bool
+crash(void *opaque, char *text)
+{
+    world *self = opaque;
+    uint64_t right = self->right;
+    errand_spec spec;
+    self->text = text;
+    self->crashes = true;
+    bool crashed = good(self, "errand_spec_plugin",
+                        errand_spec_plugin(&spec, BENCH_SUBJECT, "bench_crash", "", 0)) &&
+                   good(self, "errand_start",
+                        errand_start(self->lease, &spec, &self->places[0], NULL)) &&
+                   await(self, self->heard + 1) && self->right == right + 1;
+    self->crashes = false;
+    return crashed;
 }
 
 static bool
@@ -270,4 +292,5 @@ const isolation_peer isolation_errand = {.name = "errand",
                                          .trip = trip,
                                          .pump = pump,
                                          .echo = echo,
-                                         .refill = refill};
+                                         .refill = refill,
+                                         .crash = crash};

@@ -99,8 +99,26 @@ fork_refill(void *world, uint64_t *out_ns, char *text)
     return true;
 }
 
-const isolation_peer isolation_fork = {
-    .name = "fork per call", .open = fork_open, .trip = fork_trip, .refill = fork_refill};
+static bool
+fork_crash(void *world, char *text)
+{
+    int status;
+    (void)world;
+    pid_t child = fork();
+    if (child == 0) {
+        raise(SIGSEGV);
+        _exit(1);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+        return failed(text, "fork") != NULL;
+    return true;
+}
+
+const isolation_peer isolation_fork = {.name = "fork per call",
+                                       .open = fork_open,
+                                       .trip = fork_trip,
+                                       .refill = fork_refill,
+                                       .crash = fork_crash};
 
 /* ---- sockets ------------------------------------------------------------------------------------ */
 
