@@ -85,14 +85,16 @@ tell_confinement(telling *self, const errand__layers *found)
     tell_tried(self, "process-namespaces", found->pid_error,
                "possible here; sandboxes make none: a worker has no children",
                "not possible here; sandboxes make none");
-    snprintf(self->value, sizeof self->value, "%s%s%s",
-             found->cgroup_place == NULL ? "none is mounted" : found->cgroup_place,
-             found->cgroup_v1 ? ", v1 memory can be written" : "",
-             found->cgroup_v2 ? ", v2 memory can be written" : "");
-    bool groups = found->cgroup_v1 || found->cgroup_v2;
-    tell(self, "cgroups", groups,
-         groups ? "memory of a worker can be counted as a whole"
-                : "memory of a worker is bounded by its address space");
+    if (found->group_error == 0)
+        snprintf(self->value, sizeof self->value, "works, version %d, in %s",
+                 found->group_unified ? 2 : 1, found->group_place);
+    else
+        snprintf(self->value, sizeof self->value, "%s", strerror(found->group_error));
+    tell(self, "cgroups", found->group_error == 0,
+         found->group_error == 0
+             ? "memory of a worker can be counted as a whole"
+             : "memory of a worker is bounded by its address space alone, until this "
+               "process may make groups that count memory (systemd: Delegate=memory)");
 }
 
 static void

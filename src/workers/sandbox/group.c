@@ -101,10 +101,10 @@ find_own(const char *controller, char *out, size_t size)
 
         if (path == NULL)
             continue;
-        *path++ = '\0';
+        *names++ = *path++ = '\0';
         path[strcspn(path, "\n")] = '\0';
-        found = controller == NULL ? strcmp(line, "0") == 0
-                                   : strcmp(names + 1, controller) == 0;
+        found =
+            controller == NULL ? strcmp(line, "0") == 0 : strcmp(names, controller) == 0;
         if (found)
             snprintf(out, size, "%s", path);
     }

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/core.h"
+#include "workers/sandbox/group.h"
 #include "workers/sandbox/landlock.h"
 
 enum { CALL_IO_URING_SETUP = 425, CALL_PIDFD_OPEN = 434 };
@@ -117,27 +118,19 @@ read_number(const char *path)
 }
 
 static void
-find_cgroups(errand__layers *out)
+try_groups(errand__layers *out)
 {
-    static const char *const unified[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    for (size_t i = 0; i < 2; i++) {
-        char path[64], controllers[256] = "";
-        snprintf(path, sizeof path, "%s/cgroup.controllers", unified[i]);
-        FILE *file = fopen(path, "re");
-        if (file == NULL)
-            continue;
-        bool memory = fgets(controllers, sizeof controllers, file) != NULL &&
-                      strstr(controllers, "memory") != NULL;
-        fclose(file);
-        out->cgroup_place = out->cgroup_place == NULL ? unified[i] : out->cgroup_place;
-        snprintf(path, sizeof path, "%s/cgroup.procs", unified[i]);
-        out->cgroup_v2 = out->cgroup_v2 || (memory && access(path, W_OK) == 0);
-    }
-    if (access("/sys/fs/cgroup/memory/cgroup.procs", F_OK) == 0) {
-        if (out->cgroup_place == NULL)
-            out->cgroup_place = "/sys/fs/cgroup/memory";
-        out->cgroup_v1 = access("/sys/fs/cgroup/memory/cgroup.procs", W_OK) == 0;
-    }
+    errand__groups groups;
+    char link[32];
+    errand__groups_init(&groups, true);
+    out->group_error = groups.place < 0 ? groups.error : 0;
+    out->group_unified = groups.unified;
+    if (groups.place < 0)
+        return;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", groups.place);
+    ssize_t size = readlink(link, out->group_place, sizeof out->group_place - 1);
+    out->group_place[size > 0 ? size : 0] = '\0';
+    errand__groups_fini(&groups);
 }
 
 void
@@ -157,7 +150,7 @@ errand__layers_probe(errand__layers *out_layers)
     found.net_error = try_namespaces(CLONE_NEWUSER | CLONE_NEWNET);
     found.ipc_error = try_namespaces(CLONE_NEWUSER | CLONE_NEWIPC);
     found.pid_error = try_namespaces(CLONE_NEWUSER | CLONE_NEWPID);
-    find_cgroups(&found);
+    try_groups(&found);
     found.future_write_error = try_seal();
     try_pidfd(&found);
     found.close_range_error = try_nonsense(CALL_CLOSE_RANGE, 1, 0, 0);

@@ -12,9 +12,10 @@ typedef struct errand__layers {
     /* Confinement; errors are 0 where it works. */
     int seccomp_error, landlock_abi, landlock_error;
     int user_error, net_error, ipc_error,
-        pid_error;             /* namespaces: each inside a user's own */
-    bool cgroup_v1, cgroup_v2; /* the memory controller can be written */
-    const char *cgroup_place;  /* NULL = none is mounted */
+        pid_error;        /* namespaces: each inside a user's own */
+    int group_error;      /* a control group that counts memory, made as for a worker */
+    bool group_unified;   /* of version 2 */
+    char group_place[96]; /* below which folder; cut */
     /* What the host's side uses. */
     int future_write_error; /* a file that one side may only read */
     int pidfd_error, pidfd_info_error, close_range_error;

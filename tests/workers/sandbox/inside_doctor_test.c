@@ -100,7 +100,8 @@ is_missing(const char *call, int error, const char *name)
             (strcmp(name, "io_uring") == 0 && found.io_uring_error == error) ||
             (strcmp(name, "futex-waitv") == 0 && found.futex_waitv_error == error) ||
             (strcmp(name, "pidfd") == 0 && found.pidfd_error == error &&
-             found.pidfd_info_error == error);
+             found.pidfd_info_error == error) ||
+            (strcmp(name, "cgroups") == 0 && found.group_error == error);
         _exit(missing ? 0 : 1);
     }
     int status = -1;
@@ -118,6 +119,7 @@ what_the_kernel_refuses_is_missing(void **state)
     is_missing("io_uring_setup", EPERM, "io_uring");
     is_missing("futex_waitv", ENOSYS, "futex-waitv");
     is_missing("pidfd_open", ENOSYS, "pidfd");
+    is_missing("mkdirat", EROFS, "cgroups");
 }
 
 static void
