@@ -7,6 +7,7 @@ packages_bench="libuv1-dev libglib2.0-dev"
 packages_check="git g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 valgrind
     libcmocka-dev lua5.4 python3 strace
     curl netcat-openbsd wrk"
+packages_kernel="qemu-system-x86 busybox-static cpio"
 
 # Prints those of its arguments that are not installed.
 packages_missing() {

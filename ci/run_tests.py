@@ -37,6 +37,7 @@ def arguments():
     parser.add_argument("--kinds", default="test,command", help="which lines to run")
     parser.add_argument("--only-label", default="")
     parser.add_argument("--without-label", default="")
+    parser.add_argument("--only-names", default="", help="a pattern of whole program names")
     parser.add_argument("--wrap", default="", help="command to put before each program")
     parser.add_argument("--slower", type=float, default=1.0, help="factor on every limit")
     parser.add_argument("--jobs", type=int, default=JOBS)
@@ -174,7 +175,8 @@ def main():
     kinds = options.kinds.split(",")
     programs = [p for p in programs if p.kind in kinds
                 and (not options.only_label or options.only_label in p.labels)
-                and (not options.without_label or options.without_label not in p.labels)]
+                and (not options.without_label or options.without_label not in p.labels)
+                and (not options.only_names or re.fullmatch(options.only_names, p.name))]
     if not programs:
         print("no program of this kind and label in %s" % options.build, file=sys.stderr)
         return 2

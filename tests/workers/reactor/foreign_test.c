@@ -276,7 +276,7 @@ idle_body(scene *world, const rig_config *config)
     assert_int_equal(errand_park(world->runtimes[0],
                                  errand_runtime_now(world->runtimes[0]) + 300000000),
                      ERRAND_OK);
-    assert_true(cpu_ns() - begun < (ERRAND_SANITIZED ? 100000000 : 10000000));
+    assert_true(cpu_ns() - begun < 100000000); /* whoever spins takes three times that */
     scene_cancel(world, 0, identity);
     scene_await(world, 0, 1);
     close(ends[0]);

@@ -205,8 +205,12 @@ high_goes_before_normal_before_low(void **state) /* S18 */
 {
     rig *self = *state;
 
+    /* It goes on when this thread drains. */
+    unsigned char bytes[] = {1, 2, 3};
+    errand_spec asks = rig_spec(self, SIM_ASK, 0, bytes, sizeof bytes);
+
     rig_begin(self);
-    rig_start(self, 100, SIM_SLOW, 3000);
+    rig_start_spec(self, 100, &asks);
     for (uintptr_t i = 0; i < 9; i++) {
         errand_spec spec = rig_spec(self, SIM_PATTERN, 1, NULL, 0);
 
