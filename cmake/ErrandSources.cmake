@@ -17,7 +17,7 @@ pkg_check_modules(ERRAND_FFI IMPORTED_TARGET libffi)
 if(NOT ERRAND_FFI_FOUND)
     message(FATAL_ERROR "libffi not found: install libffi-dev")
 endif()
-# libseccomp writes the filters of sandboxes (src/workers/sandbox/filter.c), in the same way.
+# libseccomp knows the calls that filters of sandboxes name (src/workers/sandbox/filter.c), in the same way.
 pkg_check_modules(ERRAND_SECCOMP IMPORTED_TARGET libseccomp)
 if(NOT ERRAND_SECCOMP_FOUND)
     message(FATAL_ERROR "libseccomp not found: install libseccomp-dev")

@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Goal: for every set of promises the two programs never grant what nothing may grant, promises only
  * add, the final program only narrows the first, and other machine modes have no way in.
- * Method: the programs are run by an interpreter of a few lines on calls with drawn arguments. */
+ * Method: the programs are run by an interpreter (bpf_run) on calls with drawn arguments. */
 #include <errno.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include "bpf_run.h"
 #include "inside_rig.h"
 #include "workers/sandbox/filter.h"
 
 enum { SETS = 32, CALLS = 480, DRAWS = 24, ME = 4242 };
-#if defined(__x86_64__)
-#define MACHINE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define MACHINE AUDIT_ARCH_AARCH64
-#else
-#define MACHINE 0
-#endif
 
 static errand__filter filters[SETS][2];
 
@@ -53,52 +46,16 @@ filters_destroy(void **state)
     return 0;
 }
 
-/* What the kernel would do with that call. */
 static uint32_t
 run(const errand__filter *filter, const struct seccomp_data *data)
 {
-    uint32_t a = 0;
-    for (uint32_t at = 0; at < filter->length; at++) {
-        const struct sock_filter *now = &filter->program[at];
-        bool yes = false;
-        switch (now->code) {
-        case BPF_LD | BPF_W | BPF_ABS:
-            assert_true(now->k + 4 <= sizeof *data && now->k % 4 == 0);
-            memcpy(&a, (const char *)data + now->k, 4);
-            continue;
-        case BPF_ALU | BPF_AND | BPF_K:
-            a &= now->k;
-            continue;
-        case BPF_RET | BPF_K:
-            return now->k;
-        case BPF_JMP | BPF_JA:
-            at += now->k;
-            continue;
-        case BPF_JMP | BPF_JEQ | BPF_K:
-            yes = a == now->k;
-            break;
-        case BPF_JMP | BPF_JGT | BPF_K:
-            yes = a > now->k;
-            break;
-        case BPF_JMP | BPF_JGE | BPF_K:
-            yes = a >= now->k;
-            break;
-        case BPF_JMP | BPF_JSET | BPF_K:
-            yes = (a & now->k) != 0;
-            break;
-        default:
-            fail_msg("instruction 0x%x is none that is known here", now->code);
-        }
-        at += yes ? now->jt : now->jf;
-    }
-    fail_msg("the program runs over its end");
-    return 0;
+    return bpf_run(filter->program, filter->length, data);
 }
 
 static struct seccomp_data
 call_of(int number)
 {
-    return (struct seccomp_data){.nr = number, .arch = MACHINE};
+    return (struct seccomp_data){.nr = number, .arch = BPF_MACHINE};
 }
 
 /* A small generator of its own: the same calls in each run. */
