@@ -265,6 +265,10 @@ size_t errand__text_format(char *out, size_t size, const char *format, ...)
     ERRAND_PRINTF(3, 4);
 size_t errand__text_vformat(char *out, size_t size, const char *format, va_list arguments)
     ERRAND_PRINTF(3, 0);
+/* The same behind the text that is there, size bytes for both.  Returns the length of both; where
+ * size is 0 nothing is looked at. */
+size_t errand__text_append(char *out, size_t size, const char *format, ...)
+    ERRAND_PRINTF(3, 4);
 
 /* ---- list: intrusive, doubly linked, circular around a head (inline) -------------------- */
 typedef struct errand__link {

@@ -6,6 +6,8 @@
 
 #define MARK "..."
 
+static size_t vformat_at(char *out, size_t used, size_t size, const char *format,
+                         va_list arguments) ERRAND_PRINTF(4, 0);
 static size_t cut(char *out, size_t room);
 static bool continues(char byte);
 
@@ -22,15 +24,32 @@ errand__text_format(char *out, size_t size, const char *format, ...)
 size_t
 errand__text_vformat(char *out, size_t size, const char *format, va_list arguments)
 {
+    return vformat_at(out, 0, size, format, arguments);
+}
+
+size_t
+errand__text_append(char *out, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    size_t length = vformat_at(out, size == 0 ? 0 : strlen(out), size, format, arguments);
+    va_end(arguments);
+    return length;
+}
+
+/* Behind used bytes, which with their end are at most size. */
+static size_t
+vformat_at(char *out, size_t used, size_t size, const char *format, va_list arguments)
+{
     if (size == 0)
         return 0;
-    int wanted = vsnprintf(out, size, format, arguments);
+    int wanted = vsnprintf(out + used, size - used, format, arguments);
     if (wanted < 0) { /* a wide character that the locale cannot write */
-        out[0] = '\0';
-        return 0;
+        out[used] = '\0';
+        return used;
     }
-    if ((size_t)wanted < size)
-        return (size_t)wanted;
+    if ((size_t)wanted < size - used)
+        return used + (size_t)wanted;
     return cut(out, size - 1);
 }
 

@@ -370,20 +370,19 @@ errand__fault_text(const errand_fault *fault, char *text, size_t size)
 {
     const char *verdict =
         fault->verdict == ERRAND_FAULT_CLEAN ? "clean" : "suspect, a restart is advised";
-    size_t length = errand__text_format(text, size, "%s%s",
-                                        fault->stack_overflow ? "stack overflow: " : "",
-                                        name_of(fault->signal_number));
 
+    errand__text_format(text, size, "%s%s",
+                        fault->stack_overflow ? "stack overflow: " : "",
+                        name_of(fault->signal_number));
     if (fault->signal_number != SIGABRT)
-        length += errand__text_format(text + length, size - length, " at address 0x%llx",
-                                      (unsigned long long)fault->address);
-    length += errand__text_format(text + length, size - length, ", instruction 0x%llx",
-                                  (unsigned long long)fault->pc);
+        errand__text_append(text, size, " at address 0x%llx",
+                            (unsigned long long)fault->address);
+    errand__text_append(text, size, ", instruction 0x%llx",
+                        (unsigned long long)fault->pc);
     if (fault->module[0] != '\0')
-        length +=
-            errand__text_format(text + length, size - length, " (%s+0x%llx)",
-                                fault->module, (unsigned long long)fault->pc_offset);
-    errand__text_format(text + length, size - length, "; %s", verdict);
+        errand__text_append(text, size, " (%s+0x%llx)", fault->module,
+                            (unsigned long long)fault->pc_offset);
+    errand__text_append(text, size, "; %s", verdict);
 }
 
 void

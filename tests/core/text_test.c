@@ -103,6 +103,31 @@ no_room_is_left_alone_and_one_byte_is_the_end(void **state)
     assert_int_equal(out[1], '#');
 }
 
+/* O26: what is cut is marked, also where the text before it took all of the room. */
+static void
+appended_text_has_the_room_that_is_left_and_the_mark_stands_once(void **state)
+{
+    (void)state;
+    char out[9] = "ab";
+    out[8] = '#';
+    assert_int_equal(errand__text_append(out, 8, "%d", 12), 4);
+    assert_string_equal(out, "ab12");
+    assert_int_equal(errand__text_append(out, 8, "%s", "xyz"), 7);
+    assert_string_equal(out, "ab12xyz");
+    assert_int_equal(errand__text_append(out, 8, "%s", ""), 7);
+    assert_string_equal(out, "ab12xyz");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(errand__text_append(out, 8, "%s", "w"), 7);
+        assert_string_equal(out, "ab12...");
+    }
+    strcpy(out, "ab\xC3\xA4");
+    assert_int_equal(errand__text_append(out, 7, "%s", "cde"), 5);
+    assert_string_equal(out, "ab...");
+    assert_int_equal(errand__text_append(out, 0, "%s", "abc"), 0);
+    assert_string_equal(out, "ab...");
+    assert_int_equal(out[8], '#');
+}
+
 int
 main(void)
 {
@@ -112,6 +137,8 @@ main(void)
         cmocka_unit_test(cut_keeps_characters_whole_in_every_size),
         cmocka_unit_test(bytes_that_are_no_characters_are_cut_where_they_are),
         cmocka_unit_test(no_room_is_left_alone_and_one_byte_is_the_end),
+        cmocka_unit_test(
+            appended_text_has_the_room_that_is_left_and_the_mark_stands_once),
     };
     return test_group("core/text", tests, NULL, NULL);
 }

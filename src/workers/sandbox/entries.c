@@ -158,12 +158,10 @@ errand__entry_blame(errand__sandbox *pool, uint32_t index, const char *why)
 void
 errand__entry_explain(errand__sandbox *pool, uint32_t index, char *text, size_t size)
 {
-    size_t used = strlen(text);
-
     errand__lock_acquire(&pool->lock);
     if (index < pool->entry_count &&
         pool->entry_blocks[index].strikes >= ERRAND__SANDBOX_STRIKES)
-        errand__text_format(text + used, size - used, "; the last one %s",
+        errand__text_append(text, size, "; the last one %s",
                             pool->entry_blocks[index].why);
     errand__lock_release(&pool->lock);
 }

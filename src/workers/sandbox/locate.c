@@ -121,14 +121,6 @@ own_file(char *out, size_t size)
     return found;
 }
 
-static void
-add(char *where, size_t size, const char *before, const char *path, const char *behind)
-{
-    size_t length = strlen(where);
-
-    errand__text_format(where + length, size - length, "%s%s%s", before, path, behind);
-}
-
 bool
 errand__worker_find(char *out, size_t size, char *out_where, size_t where_size)
 {
@@ -143,14 +135,16 @@ errand__worker_find(char *out, size_t size, char *out_where, size_t where_size)
     else
         out[0] = '\0';
     if (out[0] != '\0' && stat(out, &own) == 0) {
-        add(out_where, where_size, "libexec/errand-worker in ", out,
-            " and the four folders above it, then for ");
+        errand__text_append(out_where, where_size,
+                            "libexec/errand-worker in %s and the four folders above it, "
+                            "then for ",
+                            out);
         for (int up = 0; up < 5; up++) {
             size_t length = strlen(out);
 
             if (length + sizeof file > size)
                 break;
-            errand__text_format(out + length, size - length, "%s", file);
+            errand__text_append(out, size, "%s", file);
             if (take(out, size, own.st_uid, &unsafe))
                 return true;
             if (unsafe)
@@ -165,14 +159,14 @@ errand__worker_find(char *out, size_t size, char *out_where, size_t where_size)
             return true;
         if (unsafe)
             errand__text_format(refused, sizeof refused, "%s", out);
-        add(out_where, where_size, "", out, " and ");
+        errand__text_append(out_where, where_size, "%s and ", out);
     }
-    add(out_where, where_size, "", ERRAND_WORKER_PATH, "");
+    errand__text_append(out_where, where_size, "%s", ERRAND_WORKER_PATH);
     if (refused[0] != '\0')
-        add(out_where, where_size, "; ", refused,
-            " is not used, because others may put something else there (owner or mode of "
-            "it "
-            "or of a folder above)");
+        errand__text_append(out_where, where_size,
+                            "; %s is not used, because others may put something else "
+                            "there (owner or mode of it or of a folder above)",
+                            refused);
     errand__text_format(out, size, "%s", ERRAND_WORKER_PATH);
     return access(out, X_OK) == 0;
 }

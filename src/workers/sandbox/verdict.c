@@ -104,12 +104,10 @@ static void
 add_memory_hint(const errand__sandbox_slot *slot, errand_sandbox_outcome *outcome,
                 verdict *out)
 {
-    size_t used = strlen(out->text);
-
     if (atomic_load_explicit(&slot->response->short_of_memory, memory_order_relaxed) == 0)
         return;
     outcome->memory_hint = true;
-    errand__text_format(out->text + used, sizeof out->text - used,
+    errand__text_append(out->text, sizeof out->text,
                         "; it seems to have run out of memory (memory_bytes is %llu)",
                         (unsigned long long)slot->pool->policy.values.memory_bytes);
 }
@@ -138,8 +136,6 @@ by_exit(const errand__sandbox_slot *slot, const errand__worker_end *end,
 static void
 beyond_cpu(verdict *out, const errand_sandbox_policy *policy)
 {
-    size_t used;
-
     if (policy->cpu_seconds == 0) { /* the policy has none */
         judge(out, ERRAND_CODE_CPU,
               "it was ended by SIGXCPU: by itself, or by a limit of the host's process "
@@ -148,9 +144,8 @@ beyond_cpu(verdict *out, const errand_sandbox_policy *policy)
     }
     beyond(out, ERRAND_CODE_CPU, "its worker used more processor time than",
            "cpu_seconds", policy->cpu_seconds);
-    used = strlen(out->text);
     if (policy->reuse != 1)
-        errand__text_format(out->text + used, sizeof out->text - used,
+        errand__text_append(out->text, sizeof out->text,
                             ", which counts for all jobs that it had (reuse)");
 }
 
@@ -201,20 +196,13 @@ by_signal(const errand__sandbox_slot *slot, const errand__worker_end *end,
     out->code = ERRAND_CODE_CRASHED;
     errand__text_format(out->text, sizeof out->text, "a fault ended its process: %s",
                         strsignal(end->status));
-    if (outcome->address != 0) {
-        size_t used = strlen(out->text);
-
-        errand__text_format(out->text + used, sizeof out->text - used, " at 0x%llx",
+    if (outcome->address != 0)
+        errand__text_append(out->text, sizeof out->text, " at 0x%llx",
                             (unsigned long long)outcome->address);
-    }
-    if (atomic_load_explicit(&slot->response->short_of_stack, memory_order_relaxed) !=
-        0) {
-        size_t used = strlen(out->text);
-
-        errand__text_format(out->text + used, sizeof out->text - used,
+    if (atomic_load_explicit(&slot->response->short_of_stack, memory_order_relaxed) != 0)
+        errand__text_append(out->text, sizeof out->text,
                             "; it seems to have run out of stack (stack_bytes is %llu)",
                             (unsigned long long)slot->pool->policy.values.stack_bytes);
-    }
     if (end->status != SIGFPE)
         add_memory_hint(slot, outcome, out);
 }

@@ -36,11 +36,10 @@ refuse(const word_bit *words, const char *kind, const char *text, size_t length,
        char *out_text, size_t size)
 {
     char known[128] = "";
-    size_t used = 0;
 
     for (const word_bit *word = words; word->word != NULL; word++)
-        used += errand__text_format(known + used, sizeof known - used, "%s%s",
-                                    word == words ? "" : ", ", word->word);
+        errand__text_append(known, sizeof known, "%s%s", word == words ? "" : ", ",
+                            word->word);
     errand__text_format(out_text, size, "'%.*s' is no %s; there are %s",
                         (int)(length < 40 ? length : 40), text, kind, known);
     return ERRAND_EINVAL;
