@@ -41,5 +41,13 @@ typedef struct errand_portable_type {
 } errand_portable_type;
 enum { ERRAND_PORTABLE_BROKEN = -1 };
 
+/* errand_portable_take: in read_response, of a response of 128 KiB or more: its bytes stay where they
+ * are, for a payload that points to them instead of copying them.  They are the caller's until it gives
+ * *out_held to errand_payload_drop, as the drop of that payload has to, or read_response
+ * itself where it answers anything but 0.  False, and nothing is changed: it is shorter, its block is
+ * more than twice as long, or it was taken; copy what is needed.
+ * Thread: [worker], on the job that read_response was given. */
+ERRAND_API bool errand_portable_take(errand_job *job, errand_payload *out_held);
+
 ERRAND_END
 #endif

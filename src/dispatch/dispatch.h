@@ -153,6 +153,12 @@ typedef struct errand__defer { /* errand_job_defer: newest first */
     void (*fn)(void *arg);
     void *arg;
 } errand__defer;
+typedef struct
+    errand__gathered { /* a response that was copied out of its worker's reach */
+    unsigned char *bytes;
+    size_t room, used;
+    size_t wished; /* the room of the last one that was taken; 0 = none was */
+} errand__gathered;
 struct errand_job { /* the running job's view; an async job's lives in its waker */
     struct errand__hands *hands; /* of the thread that runs or polls it now */
     errand__record *record;      /* NULL = no job */
@@ -171,6 +177,8 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     struct errand_io *requests; /* under way, newest first; see workers/reactor */
     errand__defer *defers;
     errand_payload payload;
+    errand__gathered
+        *gathered; /* what read_response has at hand; NULL = it does not run */
     errand__failure *failure;
     uintptr_t follows;                 /* tagged, see errand__record.details */
     uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */

@@ -5,6 +5,7 @@
  * into the record before the body's end (see hands.c).  Messages take a block of the runtime's
  * pool at their first use, so a job that succeeds never touches it. */
 #include <string.h>
+#include "errand/portable.h"
 #include "dispatch/dispatch.h"
 
 typedef struct errand__block_link { /* async: before each block of errand_job_alloc */
@@ -239,6 +240,28 @@ errand_payload_alloc(errand_job *job, size_t size, errand_payload *out_payload)
     if (data != NULL)
         *out_payload = (errand_payload){&memory_type, data, size > 0 ? size : 1};
     return data;
+}
+
+bool
+errand_portable_take(errand_job *job, errand_payload *out_held)
+{
+    errand__gathered *gathered;
+
+    if (!job_given(job, __func__))
+        return false;
+    if (out_held == NULL) {
+        (void)errand__misuse(ERRAND_EINVAL, __func__, "out_held is NULL");
+        return false;
+    }
+    gathered = job->gathered;
+    if (gathered == NULL || gathered->bytes == NULL ||
+        gathered->used < ERRAND__KEEP_LEAST || gathered->room / 2 > gathered->used)
+        return false;
+    *out_held = (errand_payload){&memory_type, gathered->bytes, gathered->room};
+    gathered->wished = gathered->room;
+    gathered->bytes = NULL;
+    gathered->room = 0;
+    return true;
 }
 
 void

@@ -2,8 +2,9 @@
 /* Design notes: a plug-in's function, called with bytes.
  *
  * In a sandbox the worker opens the object and calls; here the request is only the bytes, and the
- * response the bytes that it wrote.  On a pool of threads the body does the same in this process:
- * the object is opened for the call, and what it does is what any code here can do. */
+ * response the bytes that it wrote; where they are many they stay where the executor put them.  On a
+ * pool of threads the body does the same in this process: the object is opened for the call, and what
+ * it does is what any code here can do. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -20,32 +21,43 @@ typedef struct plugin_state {
     errand_ffi_buffer *buffer; /* pinned; NULL = the bytes are behind this */
 } plugin_state;
 
+typedef struct plugin_result {
+    _Alignas(16) errand_plugin_bytes base; /* the bytes are behind this, or held */
+    errand_payload held;
+} plugin_result;
+
 typedef struct plugin_call { /* in this process */
     errand_plugin_call base;
     errand_job *job;
-    unsigned char *block; /* an errand_plugin_bytes, then what was written */
+    unsigned char *block; /* a plugin_result, then what was written */
     size_t room, used;
 } plugin_call;
 
 static void
 drop_bytes(void *data, size_t size)
 {
+    plugin_result *self = data;
+
     (void)size;
-    errand__operation_block_free(data);
+    errand_payload_drop(&self->held);
+    errand__operation_block_free(self);
 }
 
 const errand_payload_type errand_plugin_bytes_type = {.name = "plugin_bytes",
                                                       .drop = drop_bytes};
 
+/* bytes: those that held holds, or NULL: they are behind the plugin_result. */
 static void
-give(errand_payload *out_payload, unsigned char *own_block, size_t size)
+give(errand_payload *out_payload, unsigned char *own_block, const unsigned char *bytes,
+     size_t size, errand_payload held)
 {
-    errand_plugin_bytes *result = (errand_plugin_bytes *)(void *)own_block;
+    plugin_result *result = (plugin_result *)(void *)own_block;
 
-    result->bytes = own_block + sizeof *result;
-    result->size = size;
-    errand__operation_payload(out_payload, &errand_plugin_bytes_type, result,
-                              sizeof *result);
+    result->base.bytes = bytes != NULL ? bytes : own_block + sizeof *result;
+    result->base.size = size;
+    result->held = held;
+    errand__operation_payload(out_payload, &errand_plugin_bytes_type, &result->base,
+                              sizeof result->base);
 }
 
 /* ---- in a sandbox ------------------------------------------------------------------------------ */
@@ -83,15 +95,19 @@ static int32_t
 plugin_read_response(errand_job *job, void *state, const unsigned char *bytes,
                      size_t size, errand_payload *out_payload)
 {
+    errand_payload held = {.data = NULL};
+    bool taken = errand_portable_take(job, &held);
     unsigned char *block =
-        errand__operation_block_alloc_bare(sizeof(errand_plugin_bytes) + size);
+        errand__operation_block_alloc_bare(sizeof(plugin_result) + (taken ? 0 : size));
 
     (void)state;
-    if (block == NULL)
+    if (block == NULL) {
+        errand_payload_drop(&held);
         return errand__operation_no_memory(job, size);
-    if (size != 0)
-        memcpy(block + sizeof(errand_plugin_bytes), bytes, size);
-    give(out_payload, block, size);
+    }
+    if (!taken && size != 0)
+        memcpy(block + sizeof(plugin_result), bytes, size);
+    give(out_payload, block, taken ? bytes : NULL, size, held);
     return 0;
 }
 
@@ -109,7 +125,7 @@ write_bytes(errand_plugin_call *call, const void *bytes, size_t size)
         room *= 2;
     if (room != self->room) {
         unsigned char *block =
-            errand__operation_block_grow(self->block, sizeof(errand_plugin_bytes) + room);
+            errand__operation_block_grow(self->block, sizeof(plugin_result) + room);
 
         if (block == NULL)
             return false;
@@ -117,7 +133,7 @@ write_bytes(errand_plugin_call *call, const void *bytes, size_t size)
         self->room = room;
     }
     if (size != 0)
-        memcpy(self->block + sizeof(errand_plugin_bytes) + self->used, bytes, size);
+        memcpy(self->block + sizeof(plugin_result) + self->used, bytes, size);
     self->used += size;
     return true;
 }
@@ -151,12 +167,12 @@ call_opened(errand_job *job, const plugin_state *self, errand_plugin_fn *functio
     };
     int32_t answer;
 
-    call.block = errand__operation_block_alloc(sizeof(errand_plugin_bytes) + call.room);
+    call.block = errand__operation_block_alloc(sizeof(plugin_result) + call.room);
     if (call.block == NULL)
         return errand__operation_no_memory(job, call.room);
     answer = function(&call.base);
     if (answer == 0)
-        give(out_payload, call.block, call.used);
+        give(out_payload, call.block, NULL, call.used, (errand_payload){.data = NULL});
     else
         errand__operation_block_free(call.block);
     return answer;

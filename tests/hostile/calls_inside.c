@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Design notes: one small function per public call, and the table of what each answers where. */
 #include "errand/choice.h"
+#include "errand/portable.h"
 #include "errand/traps.h"
 #include "errand/wait.h"
 #include "calls.h"
@@ -101,6 +102,17 @@ call_payload_alloc(stage *self, int broken)
 
     (void)errand_payload_alloc(N(1, self->job), 8, N(2, &payload));
     errand_payload_drop(&payload);
+    return told(self);
+}
+
+static errand_status
+call_portable_take(stage *self, int broken)
+{
+    errand_payload held = {.data = NULL};
+
+    /* There is no response here. */
+    assert_false(errand_portable_take(N(1, self->job), N(2, &held)));
+    assert_null(held.data);
     return told(self);
 }
 
@@ -291,6 +303,8 @@ const public_call inside_calls[] = {
     {"errand_job_alloc", call_job_alloc, PLACE_JOB, 1, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},
     {"errand_payload_alloc", call_payload_alloc, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK,
+     ERRAND_OK, ERRAND_OK, ERRAND_OK},
+    {"errand_portable_take", call_portable_take, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK,
      ERRAND_OK, ERRAND_OK, ERRAND_OK},
     {"errand_job_follow", call_job_follow, PLACE_JOB, 2, ANSWER_ANY, ERRAND_OK, ERRAND_OK,
      ERRAND_OK, ERRAND_OK},

@@ -36,23 +36,39 @@ breach(errand__sandbox_slot *slot, const errand__sandbox_hand *hand)
     return end_by(slot, hand, ERRAND__INTENT_PROTOCOL);
 }
 
+/* Room for so many bytes.  A large response gets as much at once as the last one that was taken had: where
+ * blocks are kept, it is that one. */
+static bool
+make_room(errand__gathered *gathered, size_t needed)
+{
+    size_t room = gathered->wished;
+    unsigned char *bytes = NULL;
+
+    if (gathered->bytes != NULL && needed <= gathered->room)
+        return true;
+    if (gathered->bytes == NULL && needed >= ERRAND__KEEP_LEAST && needed <= room)
+        bytes = errand__mem_alloc_bare(room);
+    if (bytes == NULL) {
+        for (room = gathered->room == 0 ? 4096 : gathered->room; room < needed;)
+            room *= 2;
+        bytes = errand__mem_grow(NULL, gathered->bytes, gathered->room, room);
+    }
+    if (bytes == NULL)
+        return false;
+    gathered->bytes = bytes;
+    gathered->room = room;
+    return true;
+}
+
 /* Copies length bytes behind what was gathered. */
 static bool
 gather(errand__sandbox_slot *slot, uint32_t length)
 {
-    if (slot->bytes == NULL || slot->used + length > slot->room) {
-        size_t room = slot->room == 0 ? 4096 : slot->room;
-        unsigned char *bytes;
+    errand__gathered *gathered = &slot->gathered;
 
-        while (room < slot->used + length)
-            room *= 2;
-        bytes = errand__mem_grow(NULL, slot->bytes, slot->room, room);
-        if (bytes == NULL)
-            return false;
-        slot->bytes = bytes;
-        slot->room = room;
-    }
-    memcpy(slot->bytes + slot->used, slot->response_bytes, length);
+    if (!make_room(gathered, gathered->used + length))
+        return false;
+    memcpy(gathered->bytes + gathered->used, slot->response_bytes, length);
     if (length > slot->dirty)
         slot->dirty = length;
     return true;
@@ -73,14 +89,17 @@ read_response(const reading *call)
     errand__sandbox_slot *slot = call->slot;
     errand__record *record = slot->record;
 
+    slot->job.gathered = &slot->gathered;
     if (ERRAND__CATCH(&call->hands->frame)) {
         errand__hands_panicked(call->hands, call->hands->frame.message);
     } else {
         errand__hands_at(call->hands, &slot->job, slot->lease->block, call->cell);
         int32_t answer = record->job->held_portable->read_response(
-            &slot->job, record->state, slot->bytes, slot->used, &slot->job.payload);
+            &slot->job, record->state, slot->gathered.bytes, slot->gathered.used,
+            &slot->job.payload);
         errand__hands_back(&slot->job, ERRAND_COMPLETED, ERRAND_CODE_NONE, answer);
     }
+    slot->job.gathered = NULL;
     errand__frame_leave(&call->hands->frame);
 }
 
@@ -94,8 +113,8 @@ take_done(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_t
                             "there was no memory to copy its result");
         return LOOK_ENDED;
     }
-    slot->used += length;
-    errand__sandbox_monitor_keep(slot->pool, slot->used, hand->hands->now_ns);
+    slot->gathered.used += length;
+    errand__sandbox_monitor_keep(slot->pool, slot->gathered.used, hand->hands->now_ns);
     errand__outcome_begin(slot);
     read_response(&call);
     errand__hands_ring(hand->hands, slot->lease->block);
@@ -113,7 +132,7 @@ take_piece(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
         slot->intent = ERRAND__INTENT_RECYCLE;
         return LOOK_ENDED;
     }
-    slot->used += length;
+    slot->gathered.used += length;
     errand__slot_ring(slot, ERRAND__WIRE_GO_ON);
     return LOOK_WENT_ON;
 }
@@ -136,7 +155,7 @@ take_error(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
 
     if (length > sizeof error || length < offsetof(errand__wire_error, text))
         return breach(slot, hand);
-    slot->used = 0;
+    slot->gathered.used = 0;
     if (length > slot->dirty)
         slot->dirty = length;
     memcpy(&error, slot->response_bytes, length);
@@ -162,7 +181,7 @@ take_large(errand__sandbox_slot *slot, const errand__sandbox_hand *hand, uint32_
 {
     if (length != 0)
         return breach(slot, hand);
-    slot->used = 0;
+    slot->gathered.used = 0;
     errand__outcome_begin(slot);
     errand__hands_at(hand->hands, &slot->job, slot->lease->block,
                      errand__hand_cell(hand, slot->lease));
@@ -195,8 +214,9 @@ take_question(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
     }
     errand__hands_at(hands, &slot->job, slot->lease->block,
                      errand__hand_cell(hand, slot->lease));
-    answered = portable->answer(&slot->job, slot->record->state, slot->bytes + slot->used,
-                                length, slot->reply, slot->pool->reply_size);
+    answered = portable->answer(&slot->job, slot->record->state,
+                                slot->gathered.bytes + slot->gathered.used, length,
+                                slot->reply, slot->pool->reply_size);
     errand__hands_put_down(hands);
     if (answered == 0 || answered > slot->pool->reply_size)
         return breach(slot, hand);
@@ -228,7 +248,7 @@ look_at(errand__sandbox_slot *slot, const errand__sandbox_hand *hand)
     if (sequence != slot->sequence || length > slot->pool->response_size)
         return breach(slot, hand);
     if ((status == ERRAND__WIRE_DONE || status == ERRAND__WIRE_MORE) &&
-        slot->used + length > slot->pool->policy.values.out_bytes)
+        slot->gathered.used + length > slot->pool->policy.values.out_bytes)
         return end_by(slot, hand, ERRAND__INTENT_OUTPUT);
     switch (status) {
     case ERRAND__WIRE_DONE:

@@ -237,7 +237,8 @@ void
 errand__sandbox_free(errand__sandbox *pool)
 {
     for (uint32_t i = 0; pool->slots != NULL && i < pool->workers_max; i++)
-        errand__mem_free(NULL, pool->slots[i].bytes, pool->slots[i].room);
+        errand__mem_free(NULL, pool->slots[i].gathered.bytes,
+                         pool->slots[i].gathered.room);
     if (pool->addresses != NULL)
         munmap(pool->addresses,
                pool->workers_max * (pool->request_room + pool->response_room));

@@ -156,9 +156,9 @@ typedef struct errand__sandbox_slot {
     uint32_t generation, job_slot; /* of the record */
     uint64_t began_ns, began_cycles;
     errand_job job;
-    size_t asked;         /* bytes of the request area that are not 0 */
-    unsigned char *bytes; /* what was copied out of its reach */
-    size_t room, used, dirty;
+    size_t asked; /* bytes of the request area that are not 0 */
+    size_t dirty; /* of the response area */
+    errand__gathered gathered;
     bool borrowed; /* the last command named bytes of the region */
     bool settled;  /* its job is over; the slot is still to be released */
     /* Guarded by the pool's lock; also read by whoever has it. */

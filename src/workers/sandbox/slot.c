@@ -166,7 +166,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     slot->sequence = slot->previous = slot->call_sequence = 0;
     slot->jobs = slot->layers = slot->landlock_abi = 0;
     slot->intent = slot->kill_intent = ERRAND__INTENT_NONE;
-    slot->asked = slot->dirty = slot->used = 0;
+    slot->asked = slot->dirty = slot->gathered.used = 0;
     slot->pid = -1;
     slot->fd = -1;
     slot->ticket = 0;
@@ -206,10 +206,10 @@ errand__slot_clear(errand__sandbox_slot *slot)
     errand__group_destroy(&slot->pool->groups, &slot->group);
     map_nothing(slot->request, slot->mapped_request);
     map_nothing(slot->response, slot->mapped_response);
-    if (slot->room > slot->pool->response_size) {
-        errand__mem_free(NULL, slot->bytes, slot->room);
-        slot->bytes = NULL;
-        slot->room = 0;
+    if (slot->gathered.room > slot->pool->response_size) {
+        errand__mem_free(NULL, slot->gathered.bytes, slot->gathered.room);
+        slot->gathered.bytes = NULL;
+        slot->gathered.room = 0;
     }
 }
 
@@ -286,7 +286,7 @@ errand__slot_ask(errand__sandbox_slot *slot, const errand__sandbox_hand *hand,
         job->size) /* of the job before; it was left for this one to overwrite */
         memset(slot->body + job->size, 0, slot->asked - job->size);
     slot->asked = job->size;
-    slot->used = 0;
+    slot->gathered.used = 0;
     slot->settled = false;
     slot->began_ns = hand->hands->now_ns;
     slot->began_cycles = hand->hands->cycles;

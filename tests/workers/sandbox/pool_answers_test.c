@@ -149,6 +149,56 @@ bytes_that_change_after_the_answer_change_no_result(void **state) /* S3, 50 */
     check_serves(self);
 }
 
+/* Runs one whose read_response takes what it can. */
+static const rig_news *
+run_taking(rig *self, uint64_t bytes)
+{
+    errand_spec spec = rig_spec(self, SIM_PATTERN, bytes, NULL, 0);
+    const rig_news *news;
+
+    rig_make_taking(&spec);
+    self->taken = 0;
+    rig_start_spec(self, 1, &spec);
+    rig_await(self, self->count + 1);
+    news = &self->news[self->count - 1];
+    assert_int_equal(news->outcome, ERRAND_COMPLETED);
+    assert_int_equal(news->size, bytes);
+    assert_int_not_equal(news->sum, UINT64_MAX);
+    return news;
+}
+
+/* S3: also when it is not copied again it is nobody's but its reader's. */
+static void
+a_large_response_that_is_taken_stays_until_it_is_dropped(void **state)
+{
+    rig *self = *state;
+    errand_payload first;
+    const unsigned char *bytes;
+
+    rig_begin(self);
+    run_taking(self, 300000);
+    assert_int_equal(self->taken, 1);
+    first = self->held;
+    bytes = self->held_bytes;
+    run_taking(self, 300001);
+    assert_int_equal(self->taken, 1);
+    assert_ptr_not_equal(self->held_bytes, bytes);
+    errand_payload_drop(&self->held);
+    rig_run(self, SIM_PATTERN, 5000000); /* its room stays the worker's */
+    run_taking(self, 400000);
+    assert_int_equal(self->taken, 0);
+    run_taking(self, 5000000);
+    assert_int_equal(self->taken, 1);
+    errand_payload_drop(&self->held);
+    run_taking(self, 130000);
+    assert_int_equal(self->taken, 0);
+    check_serves(self);
+    for (size_t i = 0; i < 300000; i++)
+        assert_int_equal(bytes[i], sim_byte(i));
+    errand_payload_drop(&first);
+    assert_int_equal(rig_snapshot(self).started, 1);
+}
+
 static void
 a_second_answer_is_nobodys(void **state) /* S2, 49 */
 {
@@ -374,6 +424,7 @@ main(void)
         WITH_RIG(answers_outside_the_protocol_end_the_worker),
         WITH_RIG(a_scribbling_worker_gets_a_safe_verdict),
         WITH_RIG(bytes_that_change_after_the_answer_change_no_result),
+        WITH_RIG(a_large_response_that_is_taken_stays_until_it_is_dropped),
         WITH_RIG(a_second_answer_is_nobodys),
         WITH_RIG(an_answer_before_its_question_gives_no_result),
         WITH_RIG(more_pieces_than_out_bytes_are_no_result),

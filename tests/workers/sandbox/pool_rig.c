@@ -52,6 +52,12 @@ read_response(errand_job *job, void *state, const unsigned char *bytes, size_t s
 
     if (self->head.reserved == 1)
         errand_panic("the response is unreadable");
+    for (int i = 0; i < 2 && self->head.reserved == 2 &&
+                    errand_portable_take(job, &self->owner->held);
+         i++) {
+        self->owner->taken++;
+        self->owner->held_bytes = bytes;
+    }
     sum = errand_payload_alloc(job, 32, out_payload);
     if (sum == NULL)
         return 12;
@@ -71,8 +77,10 @@ static size_t
 answer(errand_job *job, void *state, const unsigned char *question, size_t size,
        unsigned char *out_answer, size_t room)
 {
-    (void)job;
+    errand_payload held;
+
     (void)state;
+    assert_false(errand_portable_take(job, &held)); /* it is no response */
     if (size == 0 || size > room)
         return 0;
     for (size_t i = 0; i < size; i++)
@@ -228,6 +236,12 @@ void
 rig_make_unreadable(const errand_spec *spec)
 {
     ((rig_job *)spec->state)->head.reserved = 1;
+}
+
+void
+rig_make_taking(const errand_spec *spec)
+{
+    ((rig_job *)spec->state)->head.reserved = 2;
 }
 
 errand_spec

@@ -36,6 +36,9 @@ typedef struct rig {
     size_t count;
     unsigned char first[16]; /* bytes of the last result */
     unsigned dropped;        /* states */
+    unsigned taken;
+    errand_payload held; /* the test's to drop */
+    const unsigned char *held_bytes;
     char text[256];
     const char *worker_path; /* not NULL: real workers, of this program */
     int descriptors;         /* open before */
@@ -57,6 +60,8 @@ errand_spec rig_plugin_spec(rig *self, const char *library, const char *symbol,
                             const void *bytes, size_t size);
 /* Its read_response panics. */
 void rig_make_unreadable(const errand_spec *spec);
+/* Its read_response tries twice to take the response, into held: taken, how often it could. */
+void rig_make_taking(const errand_spec *spec);
 errand_identity rig_start(rig *self, uintptr_t wait, sim_act act, uint64_t number);
 errand_identity rig_start_spec(rig *self, uintptr_t wait, const errand_spec *spec);
 /* Parks and drains until so many completions were heard of in all. */
