@@ -151,12 +151,6 @@ errand__region_holds(const errand__region *region, const errand_ffi_buffer *buff
            errand__buffer_region(buffer, out_offset);
 }
 
-static size_t
-whole_pages(size_t size)
-{
-    return (size + ERRAND__WIRE_PAGE - 1) / ERRAND__WIRE_PAGE * ERRAND__WIRE_PAGE;
-}
-
 /* Takes the first gap of that size for it; false: there is none. */
 static bool
 take_gap_locked(errand__region *region, extent *own_extent)
@@ -197,7 +191,7 @@ region_alloc(void *owner, size_t size)
 
     if (taken == NULL)
         return NULL;
-    taken->size = whole_pages(size);
+    taken->size = errand__whole_pages(size);
     errand__lock_acquire(&region->lock);
     found = take_gap_locked(region, taken);
     used = region->used;
@@ -252,4 +246,22 @@ static void
 region_drop(void *owner)
 {
     errand__region_let(owner);
+}
+
+errand_status
+errand_sandbox_buffer(errand_executor *executor, size_t size,
+                      errand_ffi_buffer **out_buffer)
+{
+    errand__region *region;
+
+    ERRAND_REQUIRE_ARG(executor != NULL && out_buffer != NULL && size > 0, ERRAND_EINVAL,
+                       "an executor, out_buffer and a size above 0 are needed");
+    ERRAND_REQUIRE_ARG(executor->ops == &errand__sandbox_ops, ERRAND_EINVAL,
+                       "the executor is no sandbox");
+    ERRAND_REQUIRE_ARG(executor->fork_epoch == errand__fork_epoch(), ERRAND_EFORKED,
+                       "the executor belongs to the parent process");
+    region = errand__sandbox_of(executor)->region;
+    ERRAND_REQUIRE_ARG(region != NULL, ERRAND_EUNSUPPORTED,
+                       "the policy has no shared_in_bytes");
+    return errand__region_buffer(region, size, out_buffer);
 }

@@ -19,12 +19,6 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-static size_t
-whole_pages(size_t size)
-{
-    return (size + ERRAND__WIRE_PAGE - 1) / ERRAND__WIRE_PAGE * ERRAND__WIRE_PAGE;
-}
-
 /* Puts another mapping where one is.  Asked of the kernel itself: ThreadSanitizer takes the library's
  * call for a write of all of it, but whoever still looks at a word there may see either. */
 static bool
@@ -75,7 +69,7 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
 {
     const errand__sandbox *pool = slot->pool;
     errand__wire_request *request = slot->request;
-    size_t setup = whole_pages(sizeof *request);
+    size_t setup = errand__whole_pages(sizeof *request);
 
     errand__sandbox_sign(request);
     request->request_file_size = slot->mapped_request;
@@ -84,11 +78,11 @@ fill_request(errand__sandbox_slot *slot, size_t setup_size)
         pool->region != NULL ? errand__region_size(pool->region) : 0;
     request->setup_offset = setup;
     request->setup_size = setup_size;
-    request->body_offset = setup + whole_pages(setup_size);
+    request->body_offset = setup + errand__whole_pages(setup_size);
     request->body_size = pool->body_size;
     request->return_offset = request->body_offset + pool->body_size;
     request->return_size = pool->reply_size;
-    request->response_offset = whole_pages(sizeof *slot->response);
+    request->response_offset = errand__whole_pages(sizeof *slot->response);
     request->response_size = pool->response_size;
     request->input_offset = request->input_size = 0;
     request->out_max = pool->policy.values.out_bytes; /* the same for all jobs */
@@ -117,7 +111,7 @@ int
 errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files)
 {
     errand__sandbox *pool = slot->pool;
-    size_t setup = whole_pages(sizeof(errand__wire_request)), setup_size;
+    size_t setup = errand__whole_pages(sizeof(errand__wire_request)), setup_size;
     const errand__wire_setup *written;
     int error, ends[2];
 
@@ -126,8 +120,9 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     errand__lock_release(&pool->lock);
     setup_size = errand__setup_size(&pool->policy, pool->entries, slot->entry_count);
     slot->mapped_request =
-        setup + whole_pages(setup_size) + pool->body_size + pool->reply_size;
-    slot->mapped_response = whole_pages(sizeof *slot->response) + pool->response_size;
+        setup + errand__whole_pages(setup_size) + pool->body_size + pool->reply_size;
+    slot->mapped_response =
+        errand__whole_pages(sizeof *slot->response) + pool->response_size;
     if (slot->mapped_request > pool->request_room)
         return E2BIG;
     out_files->response_fd = -1;

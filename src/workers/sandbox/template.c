@@ -45,19 +45,13 @@ errand__template_init(errand__template *self, bool off)
 
 /* ---- start ------------------------------------------------------------------------------------------- */
 
-static size_t
-whole_pages(size_t size)
-{
-    return (size + ERRAND__WIRE_PAGE - 1) / ERRAND__WIRE_PAGE * ERRAND__WIRE_PAGE;
-}
-
 /* The file with what all its workers may do.  An errno. */
 static int
 make_request(const errand__sandbox *pool, int *out_fd)
 {
-    size_t at = whole_pages(sizeof(errand__wire_request));
+    size_t at = errand__whole_pages(sizeof(errand__wire_request));
     size_t setup = errand__setup_size(&pool->policy, NULL, 0);
-    size_t size = at + whole_pages(setup);
+    size_t size = at + errand__whole_pages(setup);
     void *bytes = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int error;
 
@@ -131,22 +125,6 @@ start(errand__sandbox *pool)
 
 /* ---- end --------------------------------------------------------------------------------------------- */
 
-/* Of a slot that waits for it. */
-static bool
-is_asked(const errand__sandbox_slot *slot)
-{
-    return slot->ticket != 0 && errand__slot_phase_of(slot) == ERRAND__SLOT_STARTING;
-}
-
-/* A child that nobody has reaped, dead or alive. */
-static bool
-is_child(int fd)
-{
-    siginfo_t info;
-
-    return waitid((idtype_t)P_PIDFD, (id_t)fd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
-
 static void
 fail(errand__template *self, uint64_t now)
 {
@@ -165,22 +143,20 @@ kill_group(errand__sandbox *pool)
     errand__template *self = &pool->template;
 
     pool->launcher.kill(pool->launcher.arg, self->pid, self->fd);
-    if (is_child(self->fd))
+    if (errand__pidfd_is_child(self->fd))
         (void)kill(-self->pid, SIGKILL);
     errand__lifeline_cut(&self->lifeline);
     for (uint32_t i = 0; i < pool->workers_max; i++)
-        if (is_asked(&pool->slots[i]))
+        if (errand__template_owes(&pool->slots[i]))
             errand__slot_cut(&pool->slots[i]);
 }
-
-static void listen_all(errand__sandbox *pool);
 
 static void
 begin_end(errand__sandbox *pool, uint64_t now, bool failed)
 {
     errand__template *self = &pool->template;
 
-    listen_all(pool); /* what it has forked is known, as far as it said so */
+    errand__template_listen(pool); /* what it has forked is known, as far as it said so */
     if (failed)
         fail(self, now);
     kill_group(pool);
@@ -208,22 +184,13 @@ reap_group(const errand__template *self)
     }
 }
 
-/* One that was asked for did not start. */
-static void
-uncount(errand__sandbox *pool)
-{
-    errand__lock_acquire(&pool->lock);
-    pool->counts.started--;
-    errand__lock_release(&pool->lock);
-}
-
 static void
 free_slots(errand__sandbox *pool)
 {
     for (uint32_t i = 0; i < pool->workers_max; i++)
-        if (is_asked(&pool->slots[i])) {
+        if (errand__template_owes(&pool->slots[i])) {
             errand__sandbox_monitor_bury(&pool->slots[i]);
-            uncount(pool);
+            errand__template_uncount(pool);
         }
 }
 
@@ -244,147 +211,6 @@ finish_end(errand__sandbox *pool, uint64_t now)
         free_slots(pool); /* who still dies holds files that nobody looks at any more */
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------ */
-
-/* Which slot's worker it is, or NULL. */
-static errand__sandbox_slot *
-find_asked(errand__sandbox *pool, uint32_t ticket)
-{
-    for (uint32_t i = 0; i < pool->workers_max; i++)
-        if (ticket != 0 && pool->slots[i].ticket == ticket && is_asked(&pool->slots[i]))
-            return &pool->slots[i];
-    return NULL;
-}
-
-/* Takes a worker that was forked.  False: that makes no sense; the descriptor is the caller's then. */
-static bool
-take_worker(errand__sandbox *pool, const errand__wire_birth *birth, int fd)
-{
-    errand__template *self = &pool->template;
-    errand__sandbox_slot *slot = find_asked(pool, birth->ticket);
-
-    /* The last fails for a child that is a program of its own. */
-    if (slot == NULL || birth->error != 0 || fd < 0 || birth->pid <= 0 ||
-        !errand__pidfd_names(fd, birth->pid) || !is_child(fd) ||
-        setpgid(birth->pid, birth->pid) != 0)
-        return false;
-    slot->pid = birth->pid;
-    slot->fd = fd;
-    slot->ticket = 0;
-    self->answered++;
-    if (!errand__sandbox_heed_worker(slot, pool->launcher.program)) {
-        uncount(pool);
-        return true;
-    }
-    errand__lock_acquire(&pool->lock);
-    pool->counts.forked++;
-    errand__lock_release(&pool->lock);
-    return true;
-}
-
-/* One packet.  False: there is none, or no sense in it. */
-static bool
-listen_once(errand__sandbox *pool)
-{
-    errand__template *self = &pool->template;
-    errand__wire_birth birth;
-    struct iovec part = {&birth, sizeof birth};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } more;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &more,
-                             .msg_controllen = sizeof more.room};
-    ssize_t size;
-    int fd = -1;
-    bool sense;
-
-    do
-        size = recvmsg(self->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (size < 0 && errno == EINTR);
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return false;
-    if (size > 0 && CMSG_FIRSTHDR(&message) != NULL &&
-        more.head.cmsg_level == SOL_SOCKET && more.head.cmsg_type == SCM_RIGHTS &&
-        more.head.cmsg_len == CMSG_LEN(sizeof fd))
-        memcpy(&fd, CMSG_DATA(&more.head), sizeof fd);
-    sense = size == (ssize_t)sizeof birth &&
-            (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0;
-    if (sense && self->phase == ERRAND__TEMPLATE_LOADING) {
-        sense = birth.ticket == 0 && birth.error == 0 && fd < 0;
-        if (sense)
-            self->phase = ERRAND__TEMPLATE_THERE;
-    } else if (sense) {
-        sense = take_worker(pool, &birth, fd);
-        fd = sense ? -1 : fd;
-    }
-    close_one(&fd);
-    self->broken = self->broken || !sense;
-    return sense;
-}
-
-static void
-listen_all(errand__sandbox *pool)
-{
-    while (listen_once(pool)) {
-    }
-}
-
-bool
-errand__template_hear(errand__sandbox *pool, uint32_t event)
-{
-    errand__template *self = &pool->template;
-
-    if (event != ERRAND__TEMPLATE_SAYS && event != ERRAND__TEMPLATE_ENDED)
-        return false;
-    if (self->phase == ERRAND__TEMPLATE_ENDING) {
-        (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, self->fd, NULL);
-    } else if (event == ERRAND__TEMPLATE_ENDED) {
-        self->broken = true;
-        (void)epoll_ctl(pool->poll_fd, EPOLL_CTL_DEL, self->fd, NULL);
-    } else {
-        listen_all(pool);
-    }
-    return true;
-}
-
-/* ---- questions ---------------------------------------------------------------------------------------- */
-
-bool
-errand__template_ask(errand__sandbox_slot *slot, const errand__worker_files *files)
-{
-    errand__template *self = &slot->pool->template;
-    errand__wire_ask ask = {.ticket = ++self->ticket, .group = files->join_fd >= 0};
-    int fds[ERRAND__WIRE_ASKED] = {files->request_fd, files->response_fd,
-                                   files->lifeline_fd, files->join_fd};
-    const size_t used = sizeof(int) * (3 + ask.group);
-    struct iovec part = {&ask, sizeof ask};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof fds)];
-    } more = {.room = {0}};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &more,
-                             .msg_controllen = CMSG_SPACE(used)};
-
-    if (self->phase != ERRAND__TEMPLATE_THERE || self->broken)
-        return false;
-    if (ask.ticket == 0)
-        ask.ticket = ++self->ticket;
-    more.head = (struct cmsghdr){CMSG_LEN(used), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(&more.head), fds, used);
-    if (sendmsg(self->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) !=
-        (ssize_t)sizeof ask) {
-        self->broken = true;
-        return false;
-    }
-    slot->ticket = ask.ticket;
-    return true;
-}
-
 /* ---- its life ----------------------------------------------------------------------------------------- */
 
 /* Has somebody waited too long for an answer? */
@@ -392,8 +218,8 @@ static bool
 is_late(errand__sandbox *pool, uint64_t now)
 {
     for (uint32_t i = 0; i < pool->workers_max; i++)
-        if (is_asked(&pool->slots[i]) && now - pool->slots[i].started_ns > ASK_NS &&
-            now > pool->slots[i].started_ns)
+        if (errand__template_owes(&pool->slots[i]) &&
+            now - pool->slots[i].started_ns > ASK_NS && now > pool->slots[i].started_ns)
             return true;
     return false;
 }

@@ -38,6 +38,11 @@ void errand__template_init(errand__template *self, bool off);
  * sets pid and fd; until then the slot has a ticket.  Where none comes the slot gets free. */
 bool errand__template_ask(struct errand__sandbox_slot *slot,
                           const struct errand__worker_files *files);
+/* births.c, for template.c.  owes: does the slot wait for it?  uncount: one that was asked for did not start.
+ * listen: takes what it has said so far. */
+bool errand__template_owes(const struct errand__sandbox_slot *slot);
+void errand__template_uncount(struct errand__sandbox *pool);
+void errand__template_listen(struct errand__sandbox *pool);
 /* False: the event is not of the template. */
 bool errand__template_hear(struct errand__sandbox *pool, uint32_t event);
 /* Ends it if it is time, and reaps it.  consider: starts one if one is wanted, after all else. */
