@@ -47,8 +47,6 @@ epoll_fini(errand__loop *loop)
     errand__lines_free(self);
     if (self->fd >= 0)
         close(self->fd);
-    if (loop->returned_fd >= 0)
-        close(loop->returned_fd);
     if (self->alarm >= 0)
         close(self->alarm);
     errand__mem_free(NULL, self, sizeof *self);
@@ -66,11 +64,9 @@ epoll_init(errand__loop *loop, int bell)
     loop->state = self;
     errand__list_init(&self->fresh);
     self->bell = bell;
-    loop->returned_fd = self->alarm = -1;
+    self->alarm = -1;
     self->fd = clear_of_standard(epoll_create1(EPOLL_CLOEXEC));
     if (self->fd >= 0)
-        loop->returned_fd = errand__bell_create();
-    if (loop->returned_fd >= 0)
         self->alarm = clear_of_standard(
             timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (self->alarm >= 0 &&
@@ -148,14 +144,9 @@ epoll_recall(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
 
-    if ((request->state & ERRAND__IO_FILER) != 0) {
-        if (!errand__filers_take_back(&loop->reactor->filers, io))
-            return; /* it ends when its call does */
-    } else if ((request->state & ERRAND__IO_LISTED) != 0) {
-        errand__list_unlink(&request->link);
-    } else {
+    if (errand__filers_recall(loop, io) || (request->state & ERRAND__IO_LISTED) == 0)
         return;
-    }
+    errand__list_unlink(&request->link);
     if (io->kind == ERRAND_IO_OPEN)
         errand__fifo_forget(io);
     request->state &= (uintptr_t)(ERRAND__IO_UNDER_WAY | ERRAND__IO_ASKED);

@@ -208,8 +208,9 @@ errand__filers_give(errand__filers *filers, errand_io *io)
     errand__futex_wake(&filers->bell, 1);
 }
 
-bool
-errand__filers_take_back(errand__filers *filers, errand_io *io)
+/* True: it was in the queue still, and is the caller's. */
+static bool
+take_back(errand__filers *filers, errand_io *io)
 {
     errand__link *link = &errand__request_of(io)->link;
     bool taken; /* previous: next also links what filers give back */
@@ -222,6 +223,22 @@ errand__filers_take_back(errand__filers *filers, errand_io *io)
     }
     errand__lock_release(&filers->lock);
     return taken;
+}
+
+bool
+errand__filers_recall(errand__loop *loop, errand_io *io)
+{
+    errand__request *request = errand__request_of(io);
+
+    if ((request->state & ERRAND__IO_FILER) == 0)
+        return false;
+    if (!take_back(&loop->reactor->filers, io))
+        return true; /* it ends when its call does */
+    if (io->kind == ERRAND_IO_OPEN)
+        errand__fifo_forget(io);
+    request->state &= (uintptr_t)(ERRAND__IO_UNDER_WAY | ERRAND__IO_ASKED);
+    errand__request_finish_later(loop, io, -ECANCELED);
+    return true;
 }
 
 void

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 #include "workers/reactor/reactor.h"
 
 #define TURN_BODIES  16
@@ -53,12 +54,25 @@ errand__loop_fini(errand__loop *loop)
     loop->port = NULL;
 }
 
+/* Nobody has anything of this loop's any more. */
+static void
+forget_returned(errand__loop *loop)
+{
+    if (loop->returned_fd >= 0)
+        close(loop->returned_fd);
+    loop->returned_fd = -1;
+}
+
 int
 errand__loop_begin(errand__loop *loop, int bell)
 {
-    int error = loop->backend->init(loop, bell);
+    int error;
 
+    loop->returned_fd = errand__bell_create();
+    error = loop->returned_fd < 0 ? errno : loop->backend->init(loop, bell);
     loop->ready = error == 0;
+    if (!loop->ready)
+        forget_returned(loop);
     return error;
 }
 
@@ -67,6 +81,7 @@ errand__loop_end(errand__loop *loop)
 {
     if (loop->ready)
         loop->backend->fini(loop);
+    forget_returned(loop);
     loop->ready = false;
 }
 

@@ -164,8 +164,9 @@ void errand__filers_fini(errand__filers *filers); /* waits for the threads */
 /* FILER from then on.  Where no thread can be made and none is there, the caller's does it, and what
  * else is queued, before this returns. */
 void errand__filers_give(errand__filers *filers, errand_io *io);
-/* True: it was in the queue still, and is the caller's. */
-bool errand__filers_take_back(errand__filers *filers, errand_io *io);
+/* It was asked back: what stands in the queue ends as ECANCELED, what a filer has when its call does.
+ * False: it is not theirs. */
+bool errand__filers_recall(errand__loop *loop, errand_io *io);
 /* The loop's returned_fd is readable: what filers have done is done, or tried again. */
 void errand__filers_collect(errand__loop *loop);
 
@@ -205,7 +206,7 @@ struct errand__loop {
     errand__link left;   /* local: among the thread's whose leases have ended */
     errand_lease
         *owed; /* whose runtime is to be rung before another's job is polled; held */
-    int returned_fd; /* the back end's, which watches it; readable: see returned; -1 = none yet */
+    int returned_fd; /* readable: see returned.  The back end watches it; -1 = none is there */
     /* returned: what filers have done, newest first, linked by link.next.  Writers: filers (push), the loop (take).
      * Readers: the same.  Order: compare-exchange, exchange, acquire-release.
      * Pairs: filer-return.  Why: the result must be seen. */

@@ -66,9 +66,6 @@ uring_fini(errand__loop *loop)
     io_uring_queue_exit(&self->ring);
     if (self->signal >= 0)
         close(self->signal);
-    if (loop->returned_fd >= 0)
-        close(loop->returned_fd);
-    loop->returned_fd = -1;
     errand__mem_free(NULL, self, sizeof *self);
     loop->state = NULL;
 }
@@ -184,7 +181,7 @@ poll_for(errand__loop *loop, int fd, unsigned tag, bool *polled)
 {
     struct io_uring_sqe *entry;
 
-    if (*polled || fd < 0 || (entry = errand__uring_entry(loop)) == NULL)
+    if (*polled || (entry = errand__uring_entry(loop)) == NULL)
         return;
     io_uring_prep_poll_add(entry, fd, POLLIN);
     tagged(entry, tag);
@@ -196,20 +193,18 @@ poll_returned(errand__loop *loop)
 {
     errand__uring *self = loop->state;
 
-    poll_for(loop, loop->returned_fd, ERRAND__TAG_RETURNED, &self->returned_polled);
+    if (self->filing)
+        poll_for(loop, loop->returned_fd, ERRAND__TAG_RETURNED, &self->returned_polled);
 }
 
 static void
 give_to_filer(errand__loop *loop, errand_io *io)
 {
-    if (loop->returned_fd < 0)
-        loop->returned_fd = errand__bell_create();
-    if (loop->returned_fd < 0) {
-        errand__request_finish_later(loop, io, -EMFILE);
-    } else {
-        errand__filers_give(&loop->reactor->filers, io);
-        poll_returned(loop);
-    }
+    errand__uring *self = loop->state;
+
+    self->filing = true;
+    errand__filers_give(&loop->reactor->filers, io);
+    poll_returned(loop);
 }
 
 static void
@@ -253,13 +248,8 @@ uring_recall(errand__loop *loop, errand_io *io)
 {
     errand__request *request = errand__request_of(io);
 
-    if ((request->state & ERRAND__IO_FILER) != 0) {
-        if (!errand__filers_take_back(&loop->reactor->filers, io))
-            return; /* it ends when its call does */
-        request->state &= ~(uintptr_t)ERRAND__IO_FILER;
-        errand__request_finish_later(loop, io, -ECANCELED);
+    if (errand__filers_recall(loop, io))
         return;
-    }
     if ((request->state & ERRAND__IO_LISTED) != 0) {
         if ((request->state & ERRAND__IO_KERNEL) != 0)
             return; /* it waits to be asked back */
@@ -311,7 +301,7 @@ uring_wanted(errand__loop *loop)
     errand__uring *self = loop->state;
 
     return !errand__list_empty(&loop->waiting) ||
-           (loop->returned_fd >= 0 && !self->returned_polled) ||
+           (self->filing && !self->returned_polled) ||
            io_uring_cq_ready(&self->ring) != 0 || errand__uring_waits(self);
 }
 

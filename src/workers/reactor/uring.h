@@ -15,6 +15,7 @@ typedef struct errand__uring {
     int bell;
     int signal; /* see descriptor; -1 = nobody asked */
     bool bell_polled, returned_polled, deferred;
+    bool filing; /* filers have had something: what they give back is polled for */
     bool
         looked; /* the kernel was asked for what it had put off: see errand__uring_waits */
     uint32_t pipers; /* requests under way that may raise SIGPIPE */
