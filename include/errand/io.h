@@ -50,6 +50,7 @@ struct statx;
  *   SHUTDOWN  flags (SHUT_...)                        0
  *   ACCEPT_MANY, RECV_MANY: see errand_io_consume.
  *   TRUNCATE  offset (the size)                       0
+ *   CALL      function, arg                           what it answers; see below
  * fd of OPEN, STAT, RENAME, UNLINK, MKDIR: the folder that a relative path begins in, or
  * AT_FDCWD.  A descriptor may be in blocking mode or not.  Where the back end is epoll, a
  * socket that is connected or accepted on is put into non-blocking mode.
@@ -83,6 +84,7 @@ typedef enum errand_io_kind {
     ERRAND_IO_ACCEPT_MANY = 24,
     ERRAND_IO_RECV_MANY = 25,
     ERRAND_IO_TRUNCATE = 26,
+    ERRAND_IO_CALL = 27,
     ERRAND_IO_KINDS /* one more than the last */
 } errand_io_kind;
 #define ERRAND_IO_DATA_ONLY 1u /* flags of SYNC: as fdatasync */
@@ -101,6 +103,7 @@ typedef struct errand_io {
         const struct sockaddr *address;
         struct sockaddr *out_address;
         int64_t to_offset; /* SPLICE */
+        int32_t (*function)(void *arg);
     };
     union {
         size_t length; /* of buffer, bytes, address; ACCEPT_MANY: descriptors */
@@ -109,6 +112,7 @@ typedef struct errand_io {
         uint32_t events;
         uint32_t *out_length; /* ACCEPT: in: room of out_address; out: its length */
         const char *to_path;
+        void *arg; /* CALL */
     };
     union {
         int64_t offset;
@@ -131,6 +135,16 @@ typedef struct errand_io {
     void *library[6];
 } errand_io;
 
+/* CALL: function(arg) on a helper thread of the reactor, for what waits for a disk and is
+ * none of the other kinds: a folder's entries, a program's start.  Called once, and never
+ * on the loop's thread while a helper is there or can be made.  All signals are blocked.
+ * It returns (it neither panics nor ends its thread), calls nothing of the job's or the
+ * runtime's, and touches only what arg names, which is its own until the request is done.
+ * Asked back while it waits for a helper: it is not called, and the result is -ECANCELED.
+ * Once it has begun nothing stops it: the request is done when it returns, with what it
+ * answers.  The job may end or be written off meanwhile: its completion comes by the same
+ * rules as with any other request, and its state is dropped when the function has returned. */
+
 /* errand_io_start: hand a request to the reactor.  It is under way from here on, and goes
  *   to the kernel with others at the end of the loop's round.  done is false until then,
  *   also if the result is there at once.  Neither blocks nor allocates; what finds no
@@ -138,7 +152,8 @@ typedef struct errand_io {
  * errand_io_cancel: ask for it back.  It still ends by being done: -ECANCELED, or its
  *   result.  Nothing happens if it is done, or was asked for before, or is a CLOSE: whether
  *   the descriptor is still there could not be told.
- * Thread: [worker], inside the job's own start or poll.   Errors: EINVAL (kind) ·
+ * Thread: [worker], inside the job's own start or poll.   Errors: EINVAL (no such kind; a
+ *   CALL of nothing) ·
  *   EUNSUPPORTED (the job does not run on a reactor) · EMISUSE (start: it is under way). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_io_start(errand_job *job, errand_io *io);
 ERRAND_API errand_status errand_io_cancel(errand_job *job, errand_io *io);
@@ -158,6 +173,23 @@ ERRAND_API errand_status errand_io_cancel(errand_job *job, errand_io *io);
 ERRAND_API errand_status
 errand_io_consume(errand_job *job, errand_io *io, uint32_t count);
 
+/* ---- what nobody waits for ------------------------------------------------------------ */
+/* The helper threads of a reactor, for whoever lets something go: a close or a removal may
+ * wait for a disk. */
+typedef struct errand_helpers errand_helpers;
+/* errand_job_helpers: those of the reactor that the job runs on: a reference, which
+ *   errand_helpers_abandon is owed.  It keeps neither the reactor nor its threads.  NULL:
+ *   on no reactor.   Thread: [worker], inside the job's own start or poll.
+ * errand_helpers_call: function(arg) once, some time, on one of them, as of a CALL.  The
+ *   reactor's end waits for it.  On the caller's thread, before this returns, where that
+ *   cannot be: helpers is NULL, the reactor has ended, this is a forked child, there is no
+ *   memory, or no helper and none can be made.   Thread: [any].
+ * errand_helpers_abandon: NULL-safe.   Thread: [any]. */
+ERRAND_API ERRAND_MUST_USE errand_helpers *errand_job_helpers(errand_job *job);
+ERRAND_API void
+errand_helpers_call(errand_helpers *helpers, int32_t (*function)(void *arg), void *arg);
+ERRAND_API void errand_helpers_abandon(errand_helpers **take_helpers);
+
 /* ---- the reactor: the executor of such jobs ---------------------------------------- */
 enum {                         /* errand_reactor_config.backend */
        ERRAND_REACTOR_ANY = 0, /* io_uring, or epoll where the kernel refuses that */
@@ -174,7 +206,7 @@ typedef struct errand_reactor_config {
     uint32_t entries; /* of a loop's submission queue; 0 = 256; at most 4096 */
     /* At most so many threads for what cannot be done without blocking: files, opens.  With
      * epoll they are the process's, 0 = 4; with io_uring the kernel's, so many of each kind
-     * that it has, 0 = 4 for each processor, and for what it cannot do (TRUNCATE) the
+     * that it has, 0 = 4 for each processor, and for what it cannot do (TRUNCATE, CALL) the
      * process's, as with epoll.  Where the system lets the process have none, the loop's
      * thread does it itself, and blocks meanwhile. */
     uint32_t helpers;

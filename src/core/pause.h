@@ -16,6 +16,7 @@
  *   "worker-sleep"  a worker is about to register as sleeping
  *   "group-taken"   a worker took a group
  *   "filer-wanted"  a loop is about to make a filer, which is counted already
+ *   "filer-begins"  a filer has a request, and is about to do it
  *   "filer-ends"    a filer found no work for long, and will not look again
  *   "copy-close"    a copy has moved everything, and is about to ask for the close
  *   "write-off"     the owner is about to write a worker off */

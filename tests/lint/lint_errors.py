@@ -123,6 +123,9 @@ EXEMPT = {
     "errand_io_start": "inside a job on a reactor; tests/workers/reactor/refusals_test.c",
     "errand_io_cancel": "inside a job on a reactor; tests/workers/reactor/refusals_test.c",
     "errand_io_consume": "inside a job on a reactor; tests/workers/reactor/refusals_test.c",
+    "errand_job_helpers": "NULL on no reactor; tests/workers/reactor/refusals_test.c",
+    "errand_helpers_call": "calls; tests/workers/reactor/calls_test.c",
+    "errand_helpers_abandon": "NULL-safe; tests/workers/reactor/calls_test.c",
 }
 # Said in a function's comment of something else, or out of reach.
 NOT_SHOWN = {

@@ -201,3 +201,9 @@ errand__block_truncate(errand_io *io)
 {
     return result_of(ftruncate(io->fd, io->offset));
 }
+
+int32_t
+errand__block_call(errand_io *io)
+{
+    return io->function(io->arg);
+}

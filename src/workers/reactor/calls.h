@@ -33,6 +33,7 @@ int32_t errand__block_mkdir(errand_io *io);
 int32_t errand__block_splice(errand_io *io);
 ssize_t errand__splice_now(const errand_io *io); /* as splice, waits for no pipe */
 int32_t errand__block_truncate(errand_io *io);
+int32_t errand__block_call(errand_io *io);
 /* What it is (S_IFMT), without asking whoever holds it, who may be far away; 0 = not known. */
 uint32_t errand__what_is(int fd);
 /* A FIFO that nobody opens for writing was opened meanwhile: the descriptor that waits, closed. */

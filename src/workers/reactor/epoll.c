@@ -113,7 +113,7 @@ attempt(errand__loop *loop, errand_io *io)
     if (result == ERRAND__TRY_LATER) {
         errand__request_put_off(loop, io);
     } else if (result == ERRAND__TRY_FILER) {
-        errand__filers_give(&loop->reactor->filers, io);
+        (void)errand__filers_give(loop->reactor->filers, io);
     } else if (result == ERRAND__TRY_IN || result == ERRAND__TRY_OUT) {
         uint32_t events = io->kind == ERRAND_IO_POLL ? io->events
                           : result == ERRAND__TRY_IN ? (uint32_t)EPOLLIN

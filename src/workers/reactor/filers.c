@@ -14,6 +14,9 @@
  * an empty one writes, and the loop takes all of it when it has read that, so each write belongs
  * to one batch, and no filer touches the descriptor after the loop has its request.
  *
+ * What nobody waits for (errand_helpers_call) has a request of its own, which goes with it.  Whoever
+ * lets something go may outlive the reactor: then it does it itself.
+ *
  * Filers are detached: the last to go says so in the count, which is all that the reactor's end
  * waits for. */
 #include <errno.h>
@@ -23,17 +26,32 @@
 
 #define IDLE_NS UINT64_C(10000000000)
 
-void
-errand__filers_init(errand__filers *filers, uint32_t limit, const char *name)
+errand__filers *
+errand__filers_create(uint32_t limit, const char *name)
 {
-    filers->limit = limit;
-    filers->idle_ns = IDLE_NS;
-    filers->name = name;
-    errand__list_init(&filers->queue);
+    errand__filers *made = errand__mem_alloc(NULL, sizeof *made);
+
+    if (made == NULL)
+        return NULL;
+    made->limit = limit;
+    made->idle_ns = IDLE_NS;
+    made->name = name;
+    made->fork_epoch = errand__fork_epoch();
+    atomic_init(&made->refs, 1);
+    errand__list_init(&made->queue);
+    return made;
 }
 
 void
-errand__filers_fini(errand__filers *filers)
+errand__filers_let(errand__filers *filers)
+{
+    /* Pairs: filer-refs */
+    if (atomic_fetch_sub_explicit(&filers->refs, 1, memory_order_acq_rel) == 1)
+        errand__mem_free(NULL, filers, sizeof *filers);
+}
+
+void
+errand__filers_end(errand__filers *filers)
 {
     unsigned left;
 
@@ -45,6 +63,7 @@ errand__filers_fini(errand__filers *filers)
     errand__futex_wake(&filers->bell, INT32_MAX);
     while ((left = atomic_load_explicit(&filers->threads, memory_order_acquire)) != 0)
         errand__futex_wait(&filers->threads, left, UINT64_MAX); /* Pairs: filer-count */
+    errand__filers_let(filers);
 }
 
 /* The oldest in the queue, with the lock; NULL: it is empty. */
@@ -117,10 +136,17 @@ give_back(errand__loop *loop, errand_io *io)
 static void
 do_request(errand_io *io)
 {
-    errand__request *request = errand__request_of(io);
-    errand__loop_lease *mine = request->waker->lease;
+    errand_waker *waker = errand__request_of(io)->waker;
+    errand__loop_lease *mine = waker == NULL ? NULL : waker->lease;
+    int32_t result;
 
-    io->result = errand__kinds[io->kind].block(io);
+    ERRAND__PAUSE("filer-begins");
+    result = errand__kinds[io->kind].block(io);
+    if (mine == NULL) { /* nobody waits for it */
+        errand__mem_free(NULL, io, sizeof *io);
+        return;
+    }
+    io->result = result;
     give_back(mine->loop, io);
 }
 
@@ -148,25 +174,6 @@ run_filer(void *arg)
     return NULL;
 }
 
-/* True: one was made, or the others will look at the queue. */
-static bool
-make_filer(errand__filers *filers)
-{
-    pthread_t thread;
-    bool served;
-
-    ERRAND__PAUSE("filer-wanted");
-    atomic_fetch_add_explicit(&filers->threads, 1,
-                              memory_order_acq_rel); /* Pairs: filer-count */
-    if (errand__thread_create(&thread, NULL, run_filer, filers) == 0)
-        return true;
-    gone(filers);
-    errand__lock_acquire(&filers->lock);
-    served = --filers->serving != 0;
-    errand__lock_release(&filers->lock);
-    return served;
-}
-
 /* With no filer there: what is queued, on this thread, which may be the host's. */
 static void
 do_queued(errand__filers *filers)
@@ -186,26 +193,52 @@ do_queued(errand__filers *filers)
     errand__pipe_guard_leave(&guard);
 }
 
-void
+/* Which is counted already.  True: it was made, or the others will look at the queue; else what was
+ * queued has been done here. */
+static bool
+make_filer(errand__filers *filers)
+{
+    pthread_t thread;
+    bool served;
+
+    ERRAND__PAUSE("filer-wanted");
+    if (errand__thread_create(&thread, NULL, run_filer, filers) == 0)
+        return true;
+    errand__lock_acquire(&filers->lock);
+    served = --filers->serving != 0;
+    errand__lock_release(&filers->lock);
+    if (!served)
+        do_queued(filers);
+    gone(filers);
+    return served;
+}
+
+bool
 errand__filers_give(errand__filers *filers, errand_io *io)
 {
     bool wanted;
 
-    errand__request_of(io)->state |= ERRAND__IO_FILER;
     errand__lock_acquire(&filers->lock);
+    if (filers->stopping) {
+        errand__lock_release(&filers->lock);
+        return false;
+    }
+    errand__request_of(io)->state |= ERRAND__IO_FILER;
     errand__list_append(&filers->queue, &errand__request_of(io)->link);
     filers->queued++;
     wanted = filers->queued > filers->idle && filers->serving < filers->limit;
-    if (wanted)
+    if (wanted) {
         filers->serving++;
-    errand__lock_release(&filers->lock);
-    if (wanted && !make_filer(filers)) {
-        do_queued(filers);
-        return;
+        atomic_fetch_add_explicit(&filers->threads, 1,
+                                  memory_order_relaxed); /* the end waits for it */
     }
+    errand__lock_release(&filers->lock);
+    if (wanted && !make_filer(filers))
+        return true;
     atomic_fetch_add_explicit(&filers->bell, 1,
                               memory_order_release); /* Pairs: filer-bell */
     errand__futex_wake(&filers->bell, 1);
+    return true;
 }
 
 /* True: it was in the queue still, and is the caller's. */
@@ -232,7 +265,7 @@ errand__filers_recall(errand__loop *loop, errand_io *io)
 
     if ((request->state & ERRAND__IO_FILER) == 0)
         return false;
-    if (!take_back(&loop->reactor->filers, io))
+    if (!take_back(loop->reactor->filers, io))
         return true; /* it ends when its call does */
     if (io->kind == ERRAND_IO_OPEN)
         errand__fifo_forget(io);
@@ -255,7 +288,8 @@ errand__filers_collect(errand__loop *loop)
         errand__link *next = link->next;
         errand_io *io = errand__request_io(link);
         errand__request *request = errand__request_of(io);
-        bool again = io->result == ERRAND__TRY_LATER || io->result == ERRAND__TRY_IN;
+        bool again = io->kind != ERRAND_IO_CALL && /* whose answer may be any number */
+                     (io->result == ERRAND__TRY_LATER || io->result == ERRAND__TRY_IN);
 
         link->next = link->previous = NULL;
         request->state &= ~(uintptr_t)ERRAND__IO_FILER;
@@ -272,4 +306,33 @@ errand__filers_collect(errand__loop *loop)
         }
         link = next;
     }
+}
+
+/* ---- what nobody waits for ------------------------------------------------------------------------ */
+
+void
+errand_helpers_call(errand_helpers *helpers, int32_t (*function)(void *arg), void *arg)
+{
+    errand_io *io = NULL;
+
+    if (function == NULL)
+        return;
+    if (helpers != NULL && helpers->fork_epoch == errand__fork_epoch())
+        io = errand__mem_alloc(NULL, sizeof *io);
+    if (io != NULL) {
+        *io = (errand_io){.kind = ERRAND_IO_CALL, .function = function, .arg = arg};
+        if (errand__filers_give(helpers, io))
+            return;
+        errand__mem_free(NULL, io, sizeof *io);
+    }
+    (void)function(arg);
+}
+
+void
+errand_helpers_abandon(errand_helpers **take_helpers)
+{
+    if (take_helpers == NULL || *take_helpers == NULL)
+        return;
+    errand__filers_let(*take_helpers);
+    *take_helpers = NULL;
 }

@@ -159,9 +159,12 @@ errand_reactor_create(const errand_reactor_config *config, errand_executor **out
     reactor->entries = config->entries != 0 ? config->entries : ENTRIES_DEFAULT;
     reactor->helpers = config->helpers;
     errand__list_init(&reactor->rosters);
-    errand__filers_init(&reactor->filers,
-                        config->helpers != 0 ? config->helpers : HELPERS_DEFAULT,
-                        reactor->name);
+    reactor->filers = errand__filers_create(
+        config->helpers != 0 ? config->helpers : HELPERS_DEFAULT, reactor->name);
+    if (reactor->filers == NULL) {
+        errand__mem_free(NULL, reactor, sizeof *reactor);
+        return ERRAND_ENOMEM;
+    }
     errand__executor_init(&reactor->base, config->threads == 0
                                               ? &errand__reactor_local_ops
                                               : &errand__reactor_thread_ops);
@@ -272,7 +275,7 @@ errand__reactor_snapshot(errand_executor *executor, const errand_lease *only,
 void
 errand__reactor_free(errand__reactor *reactor)
 {
-    errand__filers_fini(&reactor->filers);
+    errand__filers_end(reactor->filers);
     for (uint32_t i = 0; i < reactor->thread_count; i++) {
         errand__loop_fini(reactor->loops[i]);
         errand__mem_free(NULL, reactor->loops[i], sizeof *reactor->loops[i]);

@@ -141,11 +141,14 @@ typedef struct errand__kind {
 extern const errand__kind errand__kinds[ERRAND_IO_KINDS];
 
 /* ---- filers: threads for what a back end cannot wait for (filers.c) ---------------------------------- */
-typedef struct errand__filers {
+typedef struct errand_helpers {
     errand__lock lock;
     /* Immutable. */
-    uint32_t limit;
-    const char *name;
+    uint32_t limit, fork_epoch;
+    const char *name; /* the reactor's; not after its end */
+    /* refs: the reactor's and those of errand_job_helpers.  Writers, readers: any.
+     * Order: fetch_sub acquire-release.  Pairs: filer-refs.  Why: the last one frees it. */
+    atomic_uint refs;
     uint64_t idle_ns; /* how long one without work stays */
     /* Guarded by lock. */
     errand__link queue; /* requests, oldest first */
@@ -159,11 +162,14 @@ typedef struct errand__filers {
     atomic_uint bell;
     bool stopping; /* guarded by lock */
 } errand__filers;
-void errand__filers_init(errand__filers *filers, uint32_t limit, const char *name);
-void errand__filers_fini(errand__filers *filers); /* waits for the threads */
+errand__filers *errand__filers_create(uint32_t limit, const char *name);
+/* The reactor's end: waits for the threads, which do what is queued, and lets them go. */
+void errand__filers_end(errand__filers *filers);
+void errand__filers_let(errand__filers *filers);
 /* FILER from then on.  Where no thread can be made and none is there, the caller's does it, and what
- * else is queued, before this returns. */
-void errand__filers_give(errand__filers *filers, errand_io *io);
+ * else is queued, before this returns.  One without a waker is freed when it was done.  False: too
+ * late, they are ending; never for requests of jobs, which keep the reactor. */
+bool errand__filers_give(errand__filers *filers, errand_io *io);
 /* It was asked back: what stands in the queue ends as ECANCELED, what a filer has when its call does.
  * False: it is not theirs. */
 bool errand__filers_recall(errand__loop *loop, errand_io *io);
@@ -273,7 +279,7 @@ struct errand__reactor {
     uint32_t entries, helpers, thread_count;
     char name[16];
     char backend_text[96];
-    errand__filers filers;
+    errand__filers *filers;
     errand__loop *loops[ERRAND__REACTOR_THREADS];
     errand__lock lock;
     /* Guarded by lock. */

@@ -86,6 +86,8 @@ errand_io_start(errand_job *job, errand_io *io)
                            (io->length > 0 && io->length <= UINT32_MAX &&
                             io->first < io->length && io->ready <= io->length),
                        ERRAND_EINVAL, "a ring has 1 to 2^32 - 1 places");
+    ERRAND_REQUIRE_ARG(io->kind != ERRAND_IO_CALL || io->function != NULL, ERRAND_EINVAL,
+                       "function is NULL");
     if (loop == NULL)
         return errand__misuse(ERRAND_EUNSUPPORTED, __func__,
                               "only inside start or poll of a job on a reactor");
@@ -190,6 +192,17 @@ errand_io_consume(errand_job *job, errand_io *io, uint32_t count)
             hand_over(loop, io);
     }
     return ERRAND_OK;
+}
+
+errand_helpers *
+errand_job_helpers(errand_job *job)
+{
+    errand__loop *loop = loop_of(job);
+
+    if (loop == NULL)
+        return NULL;
+    atomic_fetch_add_explicit(&loop->reactor->filers->refs, 1, memory_order_relaxed);
+    return loop->reactor->filers;
 }
 
 void

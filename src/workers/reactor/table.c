@@ -116,4 +116,7 @@ const errand__kind errand__kinds[ERRAND_IO_KINDS] = {
     [ERRAND_IO_TRUNCATE] = {.name = "truncate",
                             .attempt = errand__try_filer,
                             .block = errand__block_truncate},
+    [ERRAND_IO_CALL] = {.name = "call",
+                        .attempt = errand__try_filer,
+                        .block = errand__block_call},
 };

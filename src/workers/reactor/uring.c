@@ -203,7 +203,7 @@ give_to_filer(errand__loop *loop, errand_io *io)
     errand__uring *self = loop->state;
 
     self->filing = true;
-    errand__filers_give(&loop->reactor->filers, io);
+    (void)errand__filers_give(loop->reactor->filers, io);
     poll_returned(loop);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: what a back end cannot wait for is done, whichever threads the system refuses and whenever
- * those that are there end, and a close never leaves its descriptor.
+/* Goal: what a back end cannot wait for is done, whichever threads and descriptors the system refuses
+ * and whenever those that are there end, and a close never leaves its descriptor.
  * Method: refused threads, refused descriptors, and gates at the pause points of filers. */
 #include <string.h>
 #include <sys/resource.h>
@@ -40,7 +40,7 @@ size_of(int fd)
 static void
 refused_body(scene *world, const rig_config *config)
 {
-    const errand__filers *filers = &errand__reactor_of(world->executor)->filers;
+    const errand__filers *filers = errand__reactor_of(world->executor)->filers;
     int fd = file_here(), ends[2];
     unsigned left;
 
@@ -97,6 +97,32 @@ a_close_is_done_by_a_loop_that_has_no_back_end(void **state)
                          0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         assert_int_equal(fcntl(fd, F_GETFD), -1);
+        scene_close(&world);
+    }
+}
+
+/* O1: the loop has what it needs for filers from its start. */
+static void
+a_size_is_changed_where_no_descriptor_is_left(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RIG_CONFIGS; i++) {
+        scene world;
+        struct rlimit before, none;
+        int fd = file_here();
+
+        if (!rig_open(&world, &rig_configs[i], 1, 0)) {
+            close(fd);
+            continue;
+        }
+        assert_int_equal(rig_do(&world, (errand_io){.kind = ERRAND_IO_NOTHING}), 0);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+        none = (struct rlimit){0, before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        assert_int_equal(rig_do(&world, resize(fd, 5)), 0);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_int_equal(size_of(fd), 5);
+        close(fd);
         scene_close(&world);
     }
 }
@@ -158,7 +184,7 @@ a_request_behind_the_back_of_the_last_filer_is_done(void **state)
         }
         gate_init(&leaver.gate, "a filer that ends");
         errand_testing_pause(hold, &leaver);
-        errand__reactor_of(world.executor)->filers.idle_ns = 1;
+        errand__reactor_of(world.executor)->filers->idle_ns = 1;
         assert_int_equal(rig_do(&world, resize(fd, 5)), 0);
         gate_await_arrival(&leaver.gate); /* it does not look at the queue again */
         assert_int_equal(rig_do(&world, resize(fd, 7)), 0);
@@ -217,6 +243,7 @@ main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_no_thread_can_be_made_the_loop_does_it_itself),
         cmocka_unit_test(a_close_is_done_by_a_loop_that_has_no_back_end),
+        cmocka_unit_test(a_size_is_changed_where_no_descriptor_is_left),
         cmocka_unit_test(a_request_behind_the_back_of_the_last_filer_is_done),
         cmocka_unit_test(requests_of_two_loops_that_are_both_refused_a_thread_are_done),
     };

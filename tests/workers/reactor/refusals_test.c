@@ -96,7 +96,7 @@ static int32_t
 poll_misuse(errand_job *job, void *state, errand_payload *out_payload)
 {
     errand_io *io = state;
-    errand_io wrong = {.kind = ERRAND_IO_KINDS};
+    errand_io wrong = {.kind = ERRAND_IO_KINDS}, nothing = {.kind = ERRAND_IO_CALL};
     int32_t ring[2];
     errand_io empty = {.kind = ERRAND_IO_ACCEPT_MANY, .buffer = ring, .length = 2};
 
@@ -112,6 +112,8 @@ poll_misuse(errand_job *job, void *state, errand_payload *out_payload)
         return 3;
     if (errand_io_start(NULL, &empty) != ERRAND_EUNSUPPORTED)
         return 4;
+    if (errand_io_start(job, &nothing) != ERRAND_EINVAL)
+        return 7;
     if (errand_io_consume(job, &empty, 1) != ERRAND_EINVAL ||
         errand_io_consume(job, io, 0) != ERRAND_EINVAL)
         return 5;
@@ -145,6 +147,8 @@ static int32_t
 poll_elsewhere(errand_job *job, void *state, errand_payload *out_payload)
 {
     (void)out_payload;
+    if (errand_job_helpers(job) != NULL)
+        return 2;
     return errand_io_start(job, state) == ERRAND_EUNSUPPORTED ? 0 : 1;
 }
 static const errand_job_type elsewhere_job = {
