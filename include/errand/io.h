@@ -53,7 +53,8 @@ struct statx;
  *   CALL      function, arg                           what it answers; see below
  * fd of OPEN, STAT, RENAME, UNLINK, MKDIR: the folder that a relative path begins in, or
  * AT_FDCWD.  A descriptor may be in blocking mode or not.  Where the back end is epoll, a
- * socket that is connected or accepted on is put into non-blocking mode.
+ * socket that is connected or accepted on is put into non-blocking mode; so is one that is
+ * connected to a path, on either.
  * Nothing raises SIGPIPE.  MSG_WAITALL and MSG_DONTWAIT are no flags here.  An OPEN of a
  * FIFO waits for the other side, without a thread; a reader may hear of it up to 20 ms
  * late.  What has requests under way is not to be closed: ask them back first. */

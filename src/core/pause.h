@@ -17,7 +17,11 @@
  *   "group-taken"   a worker took a group
  *   "filer-wanted"  a loop is about to make a filer, which is counted already
  *   "filer-begins"  a filer has a request, and is about to do it
+ *   "filer-wakes"   a filer slept, and is about to look what for
  *   "filer-ends"    a filer found no work for long, and will not look again
+ *   "spawn", "scan", "bind"   a helper is about to do what waits for the disk
+ *   "path-goes"     a socket's path is about to be removed
+ *   "file-let"      a file that nobody asks for any more is about to be closed
  *   "copy-close"    a copy has moved everything, and is about to ask for the close
  *   "write-off"     the owner is about to write a worker off */
 #if ERRAND_TESTING

@@ -6,15 +6,19 @@
  * to in parts that never block once it is writable.  Sockets that are connected or accepted on
  * have no such flag, so they are put into non-blocking mode.
  *
+ * A name that is a path is looked up by a filer, whatever the back end.
+ *
  * A file of a disk is read and written at once if that needs no waiting (its pages are there), else
  * by a filer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "workers/reactor/calls.h"
 
@@ -71,8 +75,8 @@ errand__what_is(int fd)
                : 0;
 }
 
-static bool
-is_slow(int fd)
+bool
+errand__is_slow(int fd)
 {
     uint32_t what = errand__what_is(fd);
 
@@ -83,7 +87,7 @@ is_slow(int fd)
 int32_t
 errand__try_close(errand_io *io)
 {
-    return is_slow(io->fd) ? ERRAND__TRY_FILER : result_of(close(io->fd));
+    return errand__is_slow(io->fd) ? ERRAND__TRY_FILER : result_of(close(io->fd));
 }
 
 static const struct iovec *
@@ -109,7 +113,7 @@ errand__try_read(errand_io *io)
 
     if (got >= 0 || (errno != EAGAIN && errno != EOPNOTSUPP))
         return result_of(got);
-    if (is_slow(io->fd))
+    if (errand__is_slow(io->fd))
         return ERRAND__TRY_FILER;
     if (errno == EAGAIN || poll_now(io->fd, POLLIN) == 0)
         return ERRAND__TRY_IN;
@@ -146,7 +150,7 @@ errand__try_write(errand_io *io)
 
     if (put >= 0 || (errno != EAGAIN && errno != EOPNOTSUPP))
         return result_of(put);
-    if (is_slow(io->fd))
+    if (errand__is_slow(io->fd))
         return ERRAND__TRY_FILER;
     if (errno == EAGAIN || poll_now(io->fd, POLLOUT) == 0)
         return ERRAND__TRY_OUT;
@@ -160,7 +164,7 @@ errand__try_splice(errand_io *io)
         return ERRAND__TRY_IN;
     if (poll_now(io->to_fd, POLLOUT) == 0)
         return ERRAND__TRY_OUT; /* of to_fd */
-    if (is_slow(io->fd) || is_slow(io->to_fd))
+    if (errand__is_slow(io->fd) || errand__is_slow(io->to_fd))
         return ERRAND__TRY_FILER; /* the flag is for pipes alone */
     return waits_for(errand__splice_now(io), ERRAND__TRY_IN);
 }
@@ -185,12 +189,52 @@ errand__try_socket(errand_io *io)
     return result_of(socket(io->fd, (int)io->flags | SOCK_CLOEXEC, (int)io->mode));
 }
 
+/* A Unix socket's name may be a path. */
+bool
+errand__looks_up(const errand_io *io)
+{
+    const struct sockaddr_un *name = NULL;
+    size_t size = 0;
+
+    if (io->kind == ERRAND_IO_CONNECT) {
+        name = (const struct sockaddr_un *)(const void *)io->address;
+        size = io->length;
+    } else if (io->kind == ERRAND_IO_SENDMSG) {
+        name = io->message->msg_name;
+        size = io->message->msg_namelen;
+    }
+    return name != NULL && size > offsetof(struct sockaddr_un, sun_path) &&
+           name->sun_family == AF_UNIX && name->sun_path[0] != 0;
+}
+
+int32_t
+errand__block_connect(errand_io *io)
+{
+    int error = unblock(io->fd);
+
+    if (error != 0)
+        return error;
+    if (connect(io->fd, io->address, (socklen_t)io->length) == 0)
+        return 0;
+    return errno == EAGAIN ? ERRAND__TRY_LATER : -errno; /* as below */
+}
+
+int32_t
+errand__block_sendmsg(errand_io *io)
+{
+    /* Nothing announces when another socket has room. */
+    return waits_for(sendmsg(io->fd, io->message, ERRAND__SEND_FLAGS(io) | MSG_DONTWAIT),
+                     ERRAND__TRY_LATER);
+}
+
 int32_t
 errand__try_connect(errand_io *io)
 {
     int error = 0;
     socklen_t size = sizeof error;
 
+    if (errand__looks_up(io))
+        return ERRAND__TRY_FILER;
     if ((errand__request_of(io)->state & ERRAND__IO_POLLING) != 0)
         return getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 ? -errno
                                                                             : -error;
@@ -264,6 +308,8 @@ errand__try_recvmsg(errand_io *io)
 int32_t
 errand__try_sendmsg(errand_io *io)
 {
+    if (errand__looks_up(io))
+        return ERRAND__TRY_FILER;
     return waits_for(sendmsg(io->fd, io->message, ERRAND__SEND_FLAGS(io) | MSG_DONTWAIT),
                      ERRAND__TRY_OUT);
 }

@@ -34,6 +34,11 @@ int32_t errand__block_splice(errand_io *io);
 ssize_t errand__splice_now(const errand_io *io); /* as splice, waits for no pipe */
 int32_t errand__block_truncate(errand_io *io);
 int32_t errand__block_call(errand_io *io);
+int32_t errand__block_connect(errand_io *io);
+int32_t errand__block_sendmsg(errand_io *io);
+/* Does it look a path up, beside those that always do? */
+bool errand__looks_up(const errand_io *io);
+bool errand__is_slow(int fd); /* a disk is behind it */
 /* What it is (S_IFMT), without asking whoever holds it, who may be far away; 0 = not known. */
 uint32_t errand__what_is(int fd);
 /* A FIFO that nobody opens for writing was opened meanwhile: the descriptor that waits, closed. */

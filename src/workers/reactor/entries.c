@@ -25,6 +25,8 @@ void
 errand__entry_close(entry_t *entry, errand_io *io)
 {
     io_uring_prep_close(entry, io->fd);
+    if (errand__is_slow(io->fd)) /* else its end is the loop's thread's */
+        io_uring_sqe_set_flags(entry, IOSQE_ASYNC);
 }
 
 void

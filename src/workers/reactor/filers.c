@@ -98,9 +98,10 @@ next_request(errand__filers *filers)
         if (io != NULL)
             return io;
         timely = ended || errand__futex_wait(&filers->bell, bell, filers->idle_ns);
+        ERRAND__PAUSE("filer-wakes");
         errand__lock_acquire(&filers->lock);
         filers->idle--;
-        ended = filers->stopping || (!timely && errand__list_empty(&filers->queue));
+        ended = errand__list_empty(&filers->queue) && (filers->stopping || !timely);
         if (ended)
             filers->serving--;
         errand__lock_release(&filers->lock);

@@ -14,7 +14,8 @@
  *   with no work left: the kernel sets it after it has queued the work, which another call may
  *   have done meanwhile.  So a call that asked is believed more than the flag, until the next
  *   turn asks again.
- * - What io_uring knows no request for is the filers'; the ring polls for what they have done from the
+ * - What io_uring knows no request for, or does on the thread that hands it in (a socket's path is
+ *   looked up there), is the filers'; the ring polls for what they have done from the
  *   first of them on.
  * - A request is asked back by its user data.  Gone, too late and not found are all followed by
  *   the request's own completion, which came before or will come, so nothing is made of the
@@ -217,7 +218,7 @@ uring_start(errand__loop *loop, errand_io *io)
         open_waits(loop, io, errand__block_open(io));
         return;
     }
-    if (errand__kinds[io->kind].fill == NULL) {
+    if (errand__kinds[io->kind].fill == NULL || errand__looks_up(io)) {
         give_to_filer(loop, io);
         return;
     }

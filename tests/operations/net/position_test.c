@@ -250,7 +250,7 @@ a_truncated_file_has_that_size_and_its_position_stays(void **state)
     errand_spec spec;
     errand_file *file = open_file(rig, both);
 
-    const errand__filers *filers = &errand__reactor_of(rig->executor)->filers;
+    const errand__filers *filers = errand__reactor_of(rig->executor)->filers;
     unsigned given;
 
     write_here(rig, file, "0123456789");

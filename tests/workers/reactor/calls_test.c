@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 #include "rig.h"
+#include "workers/reactor/reactor.h"
 
 enum { HELPERS = 4 }; /* the default */
 
@@ -331,6 +332,63 @@ what_nobody_waits_for_is_called_on_a_helper_or_by_the_caller(void **state)
     }
 }
 
+/* Stops the first thread that comes there. */
+typedef struct held_once {
+    const char *place;
+    atomic_bool seen;
+    test_gate gate;
+} held_once;
+
+static void
+hold(void *arg, const char *place)
+{
+    held_once *self = arg;
+
+    if (strcmp(place, self->place) == 0 &&
+        !atomic_exchange_explicit(&self->seen, true, memory_order_relaxed))
+        gate_wait(&self->gate);
+}
+
+static void *
+open_at_the_end(void *arg)
+{
+    bool ending = false;
+
+    while (!ending) {
+        sched_yield();
+        errand__lock_acquire(&taken->lock);
+        ending = taken->stopping;
+        errand__lock_release(&taken->lock);
+    }
+    gate_open(arg);
+    errand_helpers_abandon(&taken);
+    return NULL;
+}
+
+/* L11: it was woken for that, and sees the end at the same time. */
+static void
+a_helper_that_slept_until_the_reactors_end_does_what_is_queued(void **state)
+{
+    (void)state;
+    held_once woken = {.place = "filer-wakes"};
+    called first = {.answer = 0}, last = {.answer = 0};
+    scene world;
+    pthread_t watcher;
+
+    assert_true(open_with_one_helper(&world, &rig_configs[1]));
+    take_helpers(&world);
+    assert_int_equal(rig_do(&world, call_of(&first)), 0); /* now there is one */
+    gate_init(&woken.gate, "a helper that wakes");
+    errand_testing_pause(hold, &woken);
+    errand_helpers_call(taken, call, &last);
+    assert_int_equal(pthread_create(&watcher, NULL, open_at_the_end, &woken.gate), 0);
+    scene_close(&world);
+    assert_int_equal(times_of(&last), 1);
+    pthread_join(watcher, NULL);
+    errand_testing_pause(NULL, NULL);
+    gate_fini(&woken.gate);
+}
+
 /* The one that finds no helper any more does both. */
 static void
 what_nobody_waits_for_is_called_where_no_thread_can_be_made(void **state)
@@ -359,6 +417,7 @@ main(void)
             a_function_asked_back_before_it_began_is_not_called_and_one_that_began_returns),
         cmocka_unit_test(a_deadline_is_told_while_the_function_goes_on),
         cmocka_unit_test(what_nobody_waits_for_is_called_on_a_helper_or_by_the_caller),
+        cmocka_unit_test(a_helper_that_slept_until_the_reactors_end_does_what_is_queued),
         cmocka_unit_test(what_nobody_waits_for_is_called_where_no_thread_can_be_made),
     };
     return test_group("workers/reactor/calls", tests, NULL, NULL);

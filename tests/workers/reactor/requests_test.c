@@ -41,7 +41,7 @@ every_kind_has_a_function_in_both_back_ends(void **state)
 static uint64_t
 filers_given(scene *world)
 {
-    errand__filers *filers = &errand__reactor_of(world->executor)->filers;
+    errand__filers *filers = errand__reactor_of(world->executor)->filers;
 
     return atomic_load_explicit(&filers->bell, memory_order_relaxed);
 }
