@@ -29,38 +29,68 @@ typedef struct ends {                  /* descriptors that are needed until the 
     int in, feed, out[2], err[2], cwd; /* feed: our end of in */
 } ends;
 
-static int32_t find(errand_job *job, const errand__child_plan *plan, char *room,
-                    const char **out_file);
-static int32_t open_ends(errand_job *job, errand__stop *stop,
-                         const errand__child_plan *plan, ends *made);
+static bool find(const errand__child_plan *plan, char *room, const char **out_file,
+                 errand__child_failure *failure);
+static bool open_ends(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
+                      ends *made, errand__child_failure *failure);
 static bool pipe_for(int *out_child, int *out_ours, bool feeds);
 static bool output_for(bool unwanted, int made[2]);
-static int32_t open_input(errand_job *job, errand__stop *stop,
-                          const errand__child_plan *plan, int *out_fd);
-static int32_t start(errand_job *job, const errand__child_plan *plan, const char *file,
-                     const ends *made, errand__child *child);
+static bool open_input(errand_job *job, errand__stop *stop,
+                       const errand__child_plan *plan, int *out_fd,
+                       errand__child_failure *failure);
+static bool start(const errand__child_plan *plan, const char *file, const ends *made,
+                  errand__child *child, errand__child_failure *failure);
 static int spawn(const errand__child_plan *plan, const char *file, const ends *made,
                  pid_t *out_pid);
 static int describe(const ends *made, posix_spawn_file_actions_t *actions,
                     posix_spawnattr_t *attributes);
-static int32_t refuse_start(errand_job *job, const errand__child_plan *plan, int error);
+static bool refuse_start(const errand__child_plan *plan, int error,
+                         errand__child_failure *failure);
 static bool ours(const errand__child *child, int options, siginfo_t *out_info);
 
+/* Both answer false. */
+static bool
+fail_as(errand__child_failure *failure, int32_t code, int error, const char *call,
+        const char *before, const char *name, const char *after)
+{
+    *failure = (errand__child_failure){code, error, call, before, name, after};
+    return false;
+}
+
+static bool
+fail(errand__child_failure *failure, int error, const char *call, const char *before,
+     const char *name, const char *after)
+{
+    return fail_as(failure, 0, error, call, before, name, after);
+}
+
 int32_t
+errand__child_refused(errand_job *job, const errand__child_failure *failure)
+{
+    errand__operation_shown name = errand__operation_show(failure->name);
+
+    if (failure->error == 0)
+        return errand__operation_failed(job, failure->code, "%s'%s'%s", failure->before,
+                                        name.text, failure->after);
+    return errand__operation_refused_as(
+        job, failure->code != 0 ? failure->code : errand__operation_code(failure->error),
+        failure->error, failure->call, "%s'%s'%s", failure->before, name.text,
+        failure->after);
+}
+
+bool
 errand__child_start(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
-                    errand__child *out_child)
+                    errand__child *out_child, errand__child_failure *out_failure)
 {
     char room[PATH_ROOM];
     const char *file = NULL;
     ends made = {-1, -1, {-1, -1}, {-1, -1}, -1};
     errand__child child = {0, -1, -1, -1, -1};
 
-    int32_t code = find(job, plan, room, &file);
-    if (code == 0)
-        code = open_ends(job, stop, plan, &made);
-    if (code == 0)
-        code = start(job, plan, file, &made, &child);
-    if (code == 0) {
+    bool started = find(plan, room, &file, out_failure) &&
+                   open_ends(job, stop, plan, &made, out_failure) &&
+                   start(plan, file, &made, &child, out_failure);
+    if (started) {
         child.out = made.out[0];
         child.err = made.err[0];
         child.in = made.feed;
@@ -71,7 +101,7 @@ errand__child_start(errand_job *job, errand__stop *stop, const errand__child_pla
                         &made.err[0], &made.err[1], &made.cwd};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         errand__operation_fd_close(all[i]);
-    return code;
+    return started;
 }
 
 bool
@@ -111,8 +141,9 @@ errand__child_reap(errand__child *child, int32_t *out_status, int32_t *out_signa
 }
 
 /* Looks for argv[0] as execvp does, but only in absolute directories. */
-static int32_t
-find(errand_job *job, const errand__child_plan *plan, char *room, const char **out_file)
+static bool
+find(const errand__child_plan *plan, char *room, const char **out_file,
+     errand__child_failure *failure)
 {
     const char *name = plan->argv[0];
     size_t length = strlen(name);
@@ -120,7 +151,7 @@ find(errand_job *job, const errand__child_plan *plan, char *room, const char **o
 
     *out_file = name;
     if (strchr(name, '/') != NULL)
-        return 0;
+        return true;
     const char *at = plan->search_path != NULL ? plan->search_path : "/usr/bin:/bin";
     for (;;) {
         size_t size = strcspn(at, ":");
@@ -132,7 +163,7 @@ find(errand_job *job, const errand__child_plan *plan, char *room, const char **o
             if (stat(room, &status) == 0 && S_ISREG(status.st_mode)) {
                 if (faccessat(AT_FDCWD, room, X_OK, AT_EACCESS) == 0) {
                     *out_file = room;
-                    return 0;
+                    return true;
                 }
                 error = EACCES;
             }
@@ -141,31 +172,25 @@ find(errand_job *job, const errand__child_plan *plan, char *room, const char **o
             break;
         at += size + 1;
     }
-    return errand__operation_refused(job, error, "execve",
-                                     "cannot find command '%s' in PATH",
-                                     errand__operation_show(name).text);
+    return fail(failure, error, "execve", "cannot find command ", name, " in PATH");
 }
 
-static int32_t
-open_ends(errand_job *job, errand__stop *stop, const errand__child_plan *plan, ends *made)
+static bool
+open_ends(errand_job *job, errand__stop *stop, const errand__child_plan *plan, ends *made,
+          errand__child_failure *failure)
 {
     if (plan->cwd != NULL) {
         made->cwd = errand__operation_fd_open(plan->cwd, O_PATH | O_DIRECTORY, 0);
         if (made->cwd < 0)
-            return errand__operation_refused(job, errno, "open",
-                                             "cannot enter directory '%s'",
-                                             errand__operation_show(plan->cwd).text);
+            return fail(failure, errno, "open", "cannot enter directory ", plan->cwd, "");
     }
-    int32_t code = plan->pipe_in ? 0 : open_input(job, stop, plan, &made->in);
-    if (code != 0)
-        return code;
+    if (!plan->pipe_in && !open_input(job, stop, plan, &made->in, failure))
+        return false;
     if ((plan->pipe_in && !pipe_for(&made->in, &made->feed, true)) ||
         !output_for(plan->no_out, made->out) ||
         (!plan->together && !output_for(plan->no_err, made->err)))
-        return errand__operation_refused(job, errno, "pipe2",
-                                         "cannot make pipes for '%s'",
-                                         errand__operation_show(plan->argv[0]).text);
-    return 0;
+        return fail(failure, errno, "pipe2", "cannot make pipes for ", plan->argv[0], "");
+    return true;
 }
 
 /* A pipe whose one end is the child's; ours does not block.  Only ours: the child's is a
@@ -191,9 +216,9 @@ output_for(bool unwanted, int made[2])
     return made[1] >= 0;
 }
 
-static int32_t
+static bool
 open_input(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
-           int *out_fd)
+           int *out_fd, errand__child_failure *failure)
 {
     const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     const char *name = plan->argv[0];
@@ -201,66 +226,58 @@ open_input(errand_job *job, errand__stop *stop, const errand__child_plan *plan,
 
     if (plan->input_size == 0) {
         *out_fd = errand__operation_fd_open("/dev/null", O_RDONLY, 0);
-        return *out_fd >= 0 ? 0
-                            : errand__operation_refused(job, errno, "open",
-                                                        "cannot open '/dev/null'");
+        return *out_fd >= 0 ||
+               fail(failure, errno, "open", "cannot open ", "/dev/null", "");
     }
     int fd = memfd_create("errand stdin", flags | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL) /* an older kernel */
         fd = memfd_create("errand stdin", flags);
     *out_fd = fd = errand__operation_fd_raise(fd);
     if (fd < 0)
-        return errand__operation_refused(job, errno, "memfd_create",
-                                         "cannot hold the input of '%s'",
-                                         errand__operation_show(name).text);
+        return fail(failure, errno, "memfd_create", "cannot hold the input of ", name,
+                    "");
     while (written < plan->input_size) {
         size_t left = plan->input_size - written;
         if (errand__operation_stop_asked(stop) || errand_job_cancelled(job))
-            return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
-                                            "'%s' was cancelled before it began",
-                                            errand__operation_show(name).text);
+            return fail_as(failure, ERRAND_OPERATION_STOPPED, 0, NULL, "", name,
+                           " was cancelled before it began");
         ssize_t count =
             pwrite(fd, (const char *)plan->input + written,
                    left < OPERATION_PIECE ? left : OPERATION_PIECE, (off_t)written);
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return errand__operation_refused(job, count < 0 ? errno : EIO, "write",
-                                             "cannot hold the input of '%s'",
-                                             errand__operation_show(name).text);
+            return fail(failure, count < 0 ? errno : EIO, "write",
+                        "cannot hold the input of ", name, "");
         written += (size_t)count;
     }
     if (fcntl(fd, F_ADD_SEALS,
               F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
-        return errand__operation_refused(job, errno, "fcntl",
-                                         "cannot seal the input of '%s'",
-                                         errand__operation_show(name).text);
-    return 0;
+        return fail(failure, errno, "fcntl", "cannot seal the input of ", name, "");
+    return true;
 }
 
-static int32_t
-start(errand_job *job, const errand__child_plan *plan, const char *file, const ends *made,
-      errand__child *child)
+static bool
+start(const errand__child_plan *plan, const char *file, const ends *made,
+      errand__child *child, errand__child_failure *failure)
 {
     pid_t pid = 0;
     int32_t status, signal_number;
 
     int error = spawn(plan, file, made, &pid);
     if (error != 0)
-        return refuse_start(job, plan, error);
+        return refuse_start(plan, error, failure);
     child->pid = pid;
     child->pidfd = errand__operation_fd_raise((int)syscall(SYS_pidfd_open, pid, 0));
     error = errno;
     if (child->pidfd >= 0 || error == ENOSYS)
-        return 0;
+        return true;
     if (error == ESRCH) /* it has ended, and was reaped by somebody else */
-        return errand__operation_failed(job, ERRAND_OPERATION_LOST,
-                                        "the exit status of '%s' was taken",
-                                        errand__operation_show(plan->argv[0]).text);
+        return fail_as(failure, ERRAND_OPERATION_LOST, 0, NULL, "the exit status of ",
+                       plan->argv[0], " was taken");
     errand__child_signal(child, SIGKILL);
     errand__child_reap(child, &status, &signal_number);
-    return errand__operation_refused(job, error, "pidfd_open", "cannot watch '%s'",
-                                     errand__operation_show(plan->argv[0]).text);
+    return fail(failure, error, "pidfd_open", "cannot watch ", plan->argv[0], "");
 }
 
 /* Answers an errno. */
@@ -317,23 +334,21 @@ describe(const ends *made, posix_spawn_file_actions_t *actions,
     return error;
 }
 
-static int32_t
-refuse_start(errand_job *job, const errand__child_plan *plan, int error)
+static bool
+refuse_start(const errand__child_plan *plan, int error, errand__child_failure *failure)
 {
-    errand__operation_shown name = errand__operation_show(plan->argv[0]);
+    const char *name = plan->argv[0];
 
     if (error == EAGAIN) /* of clone: no process is left */
-        return errand__operation_refused_as(job, ERRAND_OPERATION_LIMIT, error, "clone",
-                                            "cannot start '%s'", name.text);
+        return fail_as(failure, ERRAND_OPERATION_LIMIT, error, "clone", "cannot start ",
+                       name, "");
     if (error == E2BIG)
-        return errand__operation_refused_as(job, ERRAND_OPERATION_TOO_LARGE, error,
-                                            "execve", "arguments and environment of '%s'",
-                                            name.text);
+        return fail_as(failure, ERRAND_OPERATION_TOO_LARGE, error, "execve",
+                       "arguments and environment of ", name, "");
     if (error == EISDIR || error == ELIBBAD || error == EINVAL)
-        return errand__operation_refused_as(job, ERRAND_OPERATION_EXEC, error, "execve",
-                                            "cannot run command '%s'", name.text);
-    return errand__operation_refused(job, error, "execve", "cannot run command '%s'",
-                                     name.text);
+        return fail_as(failure, ERRAND_OPERATION_EXEC, error, "execve",
+                       "cannot run command ", name, "");
+    return fail(failure, error, "execve", "cannot run command ", name, "");
 }
 
 /* Waits with these options.  False if the process is not our child any more. */

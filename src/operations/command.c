@@ -166,7 +166,8 @@ command_run(errand_job *job, void *state, errand_payload *out_payload)
                  .err.name = "stderr",
                  .quiet_at = UINT64_MAX,
                  .drain_at = UINT64_MAX};
-    int32_t code;
+    errand__child_failure failure;
+    int32_t code = 0;
 
     if (!errand__operation_stop_begin(command->stop))
         code = errand__operation_refused(job, errno, "eventfd", "cannot start '%s'",
@@ -175,8 +176,9 @@ command_run(errand_job *job, void *state, errand_payload *out_payload)
         code = errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                         "'%s' was cancelled before it began",
                                         command->shown.text);
-    else
-        code = errand__child_start(job, command->stop, &command->plan, &run.child);
+    else if (!errand__child_start(job, command->stop, &command->plan, &run.child,
+                                  &failure))
+        code = errand__child_refused(job, &failure);
     if (code == 0) {
         supervise(&run);
         code = finish(&run, out_payload);

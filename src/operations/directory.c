@@ -99,60 +99,73 @@ list_run(errand_job *job, void *state, errand_payload *out_payload)
     errand_job_impure(job);
     const dir_state *dir = state;
     errand__dir_names list = {.text = NULL};
-    bool more = true;
-    int32_t code = 0;
+    int32_t answer = ERRAND__DIR_MORE, code = 0;
 
-    int fd = errand__operation_fd_open(dir->path, O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0)
+    DIR *stream = errand__dir_open(dir->path);
+    if (stream == NULL)
         return errand__operation_refused(job, errno, "open", "cannot open directory '%s'",
                                          dir->shown.text);
-    DIR *stream = fdopendir(fd);
-    if (stream == NULL) {
-        code = errand__operation_refused(job, errno, "fdopendir",
-                                         "cannot read directory '%s'", dir->shown.text);
-        errand__operation_fd_close(&fd);
-        return code;
+    while (answer == ERRAND__DIR_MORE && code == 0) {
+        if (errand_job_cancelled(job))
+            code = errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                            "listing '%s' was cancelled after %zu names",
+                                            dir->shown.text, list.count);
+        else
+            answer = errand__dir_read(stream, dir->max, &list);
     }
-    while (more && code == 0)
-        code = errand__dir_piece(job, stream, dir->shown.text, dir->max, &list, &more);
     closedir(stream);
+    if (code == 0 && answer != ERRAND__DIR_END)
+        code = errand__dir_refused(job, answer, dir->shown.text, dir->max, &list);
     if (code == 0)
         code = errand__dir_give(job, &list, out_payload);
     errand__operation_block_free(list.text);
     return code;
 }
 
-int32_t
-errand__dir_piece(errand_job *job, DIR *stream, const char *shown, size_t max,
-                  errand__dir_names *list, bool *out_more)
+DIR *
+errand__dir_open(const char *path)
 {
-    if (errand_job_cancelled(job))
-        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
-                                        "listing '%s' was cancelled after %zu names",
-                                        shown, list->count);
+    int fd = errand__operation_fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+    if (stream == NULL)
+        errand__operation_fd_close(&fd);
+    return stream;
+}
+
+int32_t
+errand__dir_read(DIR *stream, size_t max, errand__dir_names *list)
+{
     for (unsigned seen = 0; seen < LOOK_EVERY; seen++) {
         errno = 0;
         const struct dirent *entry = readdir(stream);
-        if (entry == NULL && errno != 0)
-            return errand__operation_refused(job, errno, "getdents64",
-                                             "cannot read directory '%s'", shown);
-        if (entry == NULL) {
-            *out_more = false;
-            return 0;
-        }
+        if (entry == NULL)
+            return errno != 0 ? -errno : ERRAND__DIR_END;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         errand_file_kind kind = kind_of_entry(dirfd(stream), entry);
         if (kind == 0)
             continue;
         if (list->count == max)
-            return errand__operation_failed(job, ERRAND_OPERATION_TOO_LARGE,
-                                            "'%s' has more than the %zu names allowed",
-                                            shown, max);
+            return ERRAND__DIR_FULL;
         if (!add(list, kind, entry->d_name))
-            return errand__operation_no_memory(job, 2 * list->room);
+            return ERRAND__DIR_NO_MEMORY;
     }
-    return 0;
+    return ERRAND__DIR_MORE;
+}
+
+int32_t
+errand__dir_refused(errand_job *job, int32_t answer, const char *shown, size_t max,
+                    const errand__dir_names *list)
+{
+    if (answer == ERRAND__DIR_FULL)
+        return errand__operation_failed(job, ERRAND_OPERATION_TOO_LARGE,
+                                        "'%s' has more than the %zu names allowed", shown,
+                                        max);
+    if (answer == ERRAND__DIR_NO_MEMORY)
+        return errand__operation_no_memory(job, 2 * list->room);
+    return errand__operation_refused(job, -answer, "getdents64",
+                                     "cannot read directory '%s'", shown);
 }
 
 static bool

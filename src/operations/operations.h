@@ -96,10 +96,19 @@ typedef struct errand__dir_names {
     char *text; /* a block: one kind as a byte, a name, a 0; again and again */
     size_t used, room, count;
 } errand__dir_names;
-/* Some more entries of a stream into list: 0, or fails the job.  *out_more is written when there
- * are none.  give: the payload, of a list that stays the caller's. */
-int32_t errand__dir_piece(errand_job *job, DIR *stream, const char *shown, size_t max,
-                          errand__dir_names *list, bool *out_more);
+/* open: a folder; NULL and errno.  read: some more entries of a stream into list; waits for the disk,
+ * and may run where no job's body does.  refused: fails the job for what either answered.  give:
+ * the payload, of a list that stays the caller's. */
+enum { /* answers of read, beside -errno */
+       ERRAND__DIR_MORE = 0,
+       ERRAND__DIR_END = 1,
+       ERRAND__DIR_FULL = 2,     /* there are more than max */
+       ERRAND__DIR_NO_MEMORY = 3 /* for twice the list's room */
+};
+DIR *errand__dir_open(const char *path);
+int32_t errand__dir_read(DIR *stream, size_t max, errand__dir_names *list);
+int32_t errand__dir_refused(errand_job *job, int32_t answer, const char *shown,
+                            size_t max, const errand__dir_names *list);
 int32_t errand__dir_give(errand_job *job, const errand__dir_names *list,
                          errand_payload *out_payload);
 errand_file_kind errand__file_kind(mode_t mode);
@@ -146,7 +155,8 @@ typedef struct errand__wait {
     bool begun, seated, left;
     bool keeps; /* a failure poisons nothing */
     bool item; /* of a source: a cancel poisons nothing, a close of the source stops it */
-    bool asked; /* io was handed over */
+    bool asked;              /* io was handed over */
+    errand_helpers *helpers; /* NULL = none were asked for, or no reactor is there */
     uint64_t limit_ns;
     errand_io io;
     errand_io *limit; /* NULL = none */
@@ -160,6 +170,12 @@ int32_t errand__wait_ready(errand_job *job, errand__wait *wait);
 int32_t errand__wait_ask(errand_job *job, errand__wait *wait);
 int32_t errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events);
 int32_t errand__wait_done(errand__wait *wait, int32_t code);
+/* call: what waits for a disk: function(arg) on a helper thread, as of a CALL; answers as ask, and 0
+ * without a reactor, where it was called here.  helpers: those that end what the state holds when it
+ * is dropped; by a body, before it holds anything; call does it, too. */
+int32_t errand__wait_call(errand_job *job, errand__wait *wait,
+                          int32_t (*function)(void *arg), void *arg);
+void errand__wait_helpers(errand_job *job, errand__wait *wait);
 void errand__wait_fini(errand__wait *wait); /* by the state's drop */
 void errand__wait_spec(errand_spec *out_spec, uint32_t kind,
                        const errand_job_type *held_job, void *state);
@@ -200,10 +216,18 @@ typedef struct errand__child {
     int32_t pid;             /* also its group; 0 = none */
     int pidfd, out, err, in; /* -1 = none; in: non-blocking, too */
 } errand__child;
-/* Starts it; answers 0, or fails the job and answers the body's code.  stop, asked, stops it early;
- * it may be NULL where there is no input. */
-int32_t errand__child_start(errand_job *job, errand__stop *stop,
-                            const errand__child_plan *plan, errand__child *out_child);
+/* Why it did not start, for whoever tells the job: "<before>'<name>'<after>". */
+typedef struct errand__child_failure {
+    int32_t code; /* 0 = the errno's */
+    int error;    /* 0 = no system call was refused */
+    const char *call, *before, *name, *after;
+} errand__child_failure;
+/* Starts it; false: *out_failure says why.  Waits for the disk, and may run where no job's body does.
+ * job and stop, asked, stop it early; both may be NULL where there is no input. */
+bool errand__child_start(errand_job *job, errand__stop *stop,
+                         const errand__child_plan *plan, errand__child *out_child,
+                         errand__child_failure *out_failure);
+int32_t errand__child_refused(errand_job *job, const errand__child_failure *failure);
 /* Has it ended?  Or was it reaped by somebody else.  For kernels without pidfd_open, where
  * pidfd is -1: ask now and then. */
 bool errand__child_ended(const errand__child *child);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* process: a child as an object: started, signalled, waited for.
+/* process: a child as an object: signalled, waited for.
  *
  * Design notes: a group is signalled only while its leader is ours and not reaped, which the object's
  * lock makes one step: a wait's body on another thread may reap it at any moment.  A cancelled
@@ -8,17 +8,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include "errand/traps.h"
 #include "operations/codec.h"
 #include "operations/process.h"
 
-static const uint64_t term_default_ns = 200000000;
 static const uint64_t ask_ns = 5000000; /* only without a pidfd */
 
-typedef struct spawn_state {
-    errand__child_plan plan;
-    uint64_t term_ns;
-} spawn_state;
 typedef struct wait_state {
     errand__wait wait; /* its io waits for the process */
     errand_process *process;
@@ -26,9 +20,6 @@ typedef struct wait_state {
     bool told, killed, timed;
 } wait_state;
 
-extern char **environ;
-
-static int32_t spawn_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t wait_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t go_on(errand_job *job, wait_state *waiting);
 static int32_t give(errand_job *job, wait_state *waiting, errand_payload *out_payload);
@@ -40,12 +31,6 @@ static void drop_exit(void *data, size_t size);
 
 const errand_payload_type errand_process_type = {"process", drop_process};
 const errand_payload_type errand_exit_type = {"exit", drop_exit};
-static const errand_job_type spawn_job = {
-    .struct_size = sizeof(errand_job_type),
-    .name = "spawn",
-    .poll = spawn_poll,
-    .drop = errand__operation_block_free,
-};
 static const errand_job_type wait_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "wait for a process",
@@ -53,48 +38,8 @@ static const errand_job_type wait_job = {
     .drop = wait_drop,
 };
 
-errand_status
-errand_spec_spawn(errand_spec *out_spec, const errand_process_config *config)
-{
-    const uint32_t both = ERRAND_PROCESS_ERRORS | ERRAND_PROCESS_TOGETHER;
-
-    ERRAND_REQUIRE_ARG(out_spec != NULL && config != NULL, ERRAND_EINVAL,
-                       "out_spec or config is NULL");
-    ERRAND_REQUIRE_ARG(config->struct_size == sizeof *config && config->flags < 16 &&
-                           (config->flags & both) != both,
-                       ERRAND_EINVAL, "struct_size or flags are wrong");
-    ERRAND_REQUIRE_ARG(config->argv != NULL && config->argv[0] != NULL &&
-                           config->argv[0][0] != 0 &&
-                           (config->cwd == NULL || config->cwd[0] != 0),
-                       ERRAND_EINVAL, "argv[0] names no command, or cwd is empty");
-    const char *const *env =
-        config->env != NULL ? config->env : (const char *const *)(void *)environ;
-    size_t arguments, variables;
-    size_t text = errand__child_list_size(config->argv, &arguments) +
-                  errand__child_list_size(env, &variables);
-    size_t cwd = config->cwd == NULL ? 0 : strlen(config->cwd) + 1;
-    size_t table = (arguments + variables + 2) * sizeof(char *);
-    spawn_state *state =
-        errand__operation_block_alloc(sizeof *state + table + text + cwd);
-    if (state == NULL)
-        return ERRAND_ENOMEM;
-    errand__operation_cursor tables = {(char *)(state + 1)}, texts = {tables.at + table};
-    state->plan.argv = errand__child_list_copy(&tables, &texts, config->argv);
-    state->plan.env = errand__child_list_copy(&tables, &texts, env);
-    if (cwd > 0)
-        state->plan.cwd = errand__operation_copy(&texts, config->cwd, cwd);
-    state->plan.search_path = errand__child_search_path(state->plan.env);
-    state->plan.pipe_in = (config->flags & ERRAND_PROCESS_INPUT) != 0;
-    state->plan.no_out = (config->flags & ERRAND_PROCESS_OUTPUT) == 0;
-    state->plan.no_err = (config->flags & ERRAND_PROCESS_ERRORS) == 0;
-    state->plan.together = (config->flags & ERRAND_PROCESS_TOGETHER) != 0;
-    state->term_ns = config->term_ns == 0 ? term_default_ns : config->term_ns;
-    errand__wait_spec(out_spec, ERRAND_KIND_SPAWN, &spawn_job, state);
-    return ERRAND_OK;
-}
-
-static errand_process *
-create(void)
+errand_process *
+errand__process_create(void)
 {
     errand_process *made = errand__operation_block_alloc(sizeof *made);
 
@@ -104,33 +49,6 @@ create(void)
     made->in = made->out = made->err = (errand__pipe){.process = made, .fd = -1};
     made->child = (errand__child){0, -1, -1, -1, -1};
     return made;
-}
-
-static int32_t
-spawn_poll(errand_job *job, void *state, errand_payload *out_payload)
-{
-    errand_job_impure(job);
-    spawn_state *spawns = state;
-    errand_process *made = create();
-
-    if (made == NULL)
-        return errand__operation_no_memory(job, sizeof *made);
-    int32_t code = errand__child_start(job, NULL, &spawns->plan, &made->child);
-    if (code != 0) {
-        errand__operation_block_free(made);
-        return code;
-    }
-    made->pid = made->child.pid;
-    made->term_ns = spawns->term_ns;
-    made->in.fd = made->child.in;
-    made->out.fd = made->child.out;
-    made->err.fd = made->child.err;
-    made->child.in = made->child.out = made->child.err = -1; /* the pipes' own */
-    made->in.missing = made->in.fd < 0;
-    made->out.missing = made->out.fd < 0;
-    made->err.missing = made->err.fd < 0;
-    errand__operation_payload(out_payload, &errand_process_type, made, sizeof(uint64_t));
-    return 0;
 }
 
 /* ---- the object ------------------------------------------------------------------------------- */
@@ -382,7 +300,7 @@ decode_process(const void *bytes, size_t size, errand_payload *out_payload)
 
     if (none > NO_PIPES || !in.good || in.left != 0)
         return ERRAND_EDECODE;
-    errand_process *made = create();
+    errand_process *made = errand__process_create();
     if (made == NULL)
         return ERRAND_ENOMEM;
     made->in.missing = (none & NO_IN) != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #ifndef ERRAND_OPERATIONS_PROCESS_H
 #define ERRAND_OPERATIONS_PROCESS_H
-/* process, inside: the object (process.c) and its pipes (pipes.c). */
+/* process, inside: the object (process.c), its start (spawn.c) and its pipes (pipes.c). */
 #include "errand/process.h"
 #include "operations/operations.h"
 
@@ -28,4 +28,5 @@ struct errand_process {
     bool lost;
     errand_exit exit;
 };
+errand_process *errand__process_create(void); /* without a child; NULL = no memory */
 #endif

@@ -113,6 +113,27 @@ errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events)
     return errand__wait_ask(job, wait);
 }
 
+void
+errand__wait_helpers(errand_job *job, errand__wait *wait)
+{
+    if (wait->helpers == NULL)
+        wait->helpers = errand_job_helpers(job);
+}
+
+int32_t
+errand__wait_call(errand_job *job, errand__wait *wait, int32_t (*function)(void *arg),
+                  void *arg)
+{
+    errand__wait_helpers(job, wait);
+    wait->io = (errand_io){.kind = ERRAND_IO_CALL, .function = function, .arg = arg};
+    if (wait->helpers != NULL)
+        return errand__wait_ask(job, wait);
+    wait->asked = true;
+    wait->io.result = function(arg);
+    wait->io.done = true;
+    return 0;
+}
+
 int32_t
 errand__wait_done(errand__wait *wait, int32_t code)
 {
@@ -137,6 +158,7 @@ errand__wait_fini(errand__wait *wait)
         errand__seat_pause(wait->outer, wait->outer_ticket, false);
     if (!wait->left && wait->seat != NULL)
         errand__seat_drop(wait->seat, wait->ticket);
+    errand_helpers_abandon(&wait->helpers);
 }
 
 void

@@ -97,6 +97,7 @@ go_on(errand_job *job, copy_state *copy)
     switch (copy->step) {
     case COPY_BEGIN:
         copy->step = COPY_FROM;
+        errand__wait_helpers(job, &copy->base.wait);
         /* What would wait for a writer is not copied. */
         return ask_open(job, copy, copy->path, O_RDONLY | O_NONBLOCK, 0);
     case COPY_FROM:
@@ -253,8 +254,8 @@ copy_drop(void *state)
 {
     copy_state *copy = state;
 
-    errand__operation_fd_close(&copy->from);
-    errand__operation_fd_close(&copy->to);
+    errand__file_let(copy->base.wait.helpers, &copy->from);
+    errand__file_let(copy->base.wait.helpers, &copy->to);
     errand__operation_fd_close(&copy->pipe[0]);
     errand__operation_fd_close(&copy->pipe[1]);
     errand__file_drop(copy);

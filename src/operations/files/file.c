@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/pause.h"
 #include "operations/codec.h"
 #include "operations/files/files.h"
 
@@ -90,8 +91,41 @@ errand_file_abandon(errand_file **take_file)
     if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) != 1)
         return;
     int fd = atomic_load_explicit(&file->fd, memory_order_relaxed);
+    errand_helpers *helpers = atomic_load_explicit(&file->helpers, memory_order_relaxed);
+    if (errand_file_is_seekable(file))
+        errand__file_let(helpers, &fd);
     errand__operation_fd_close(&fd);
+    errand_helpers_abandon(&helpers);
     errand__operation_block_free(file);
+}
+
+static int32_t
+close_one(void *arg)
+{
+    ERRAND__PAUSE("file-let");
+    return close((int)(intptr_t)arg);
+}
+
+void
+errand__file_let(errand_helpers *helpers, int *take_fd)
+{
+    if (*take_fd >= 0)
+        errand_helpers_call(helpers, close_one, (void *)(intptr_t)*take_fd);
+    *take_fd = -1;
+}
+
+/* Whoever drops the last reference finds there who may wait for its close. */
+static void
+know_helpers(errand_job *job, errand_file *file)
+{
+    errand_helpers *known = NULL, *helpers;
+
+    if (atomic_load_explicit(&file->helpers, memory_order_relaxed) != NULL)
+        return;
+    helpers = errand_job_helpers(job);
+    if (!atomic_compare_exchange_strong_explicit(
+            &file->helpers, &known, helpers, memory_order_relaxed, memory_order_relaxed))
+        errand_helpers_abandon(&helpers);
 }
 
 int
@@ -134,8 +168,9 @@ errand__file_drop(void *state)
         wait->io.result >= 0) {
         int unwanted = errand__file_opened(wait);
 
-        errand__operation_fd_close(&unwanted);
+        errand__file_let(wait->helpers, &unwanted);
     }
+    errand_helpers_abandon(&wait->helpers);
     errand_file_abandon(&base->file);
     errand__operation_block_free(base);
 }
@@ -155,6 +190,8 @@ errand__file_ready(errand_job *job, errand__file_state *state)
     if (code == 0 && state->file != NULL && errand_file_fd(state->file) < 0)
         return errand__operation_failed(job, ERRAND_OPERATION_CLOSED,
                                         "the file is closed");
+    if (code == 0 && state->file != NULL)
+        know_helpers(job, state->file);
     return code;
 }
 
@@ -202,6 +239,7 @@ open_poll(errand_job *job, void *state, errand_payload *out_payload)
     int32_t code = errand__wait_ready(job, wait);
 
     if (code == 0 && !wait->asked) {
+        errand__wait_helpers(job, wait);
         wait->io = (errand_io){
             .kind = ERRAND_IO_OPEN,
             .fd = AT_FDCWD,
@@ -222,9 +260,11 @@ open_poll(errand_job *job, void *state, errand_payload *out_payload)
                                          opens->base.shown.text);
     errand_file *made = errand__file_create(fd);
     if (made == NULL) {
-        errand__operation_fd_close(&fd);
+        errand__file_let(wait->helpers, &fd);
         return errand__operation_no_memory(job, sizeof *made);
     }
+    atomic_init(&made->helpers, wait->helpers);
+    wait->helpers = NULL;
     errand__operation_payload(out_payload, &errand_file_type, made, sizeof(uint64_t));
     return 0;
 }
@@ -278,7 +318,7 @@ errand__file_ask_close(errand_job *job, errand__wait *wait, int fd)
     wait->io = (errand_io){.kind = ERRAND_IO_CLOSE, .fd = fd};
     int32_t code = errand__wait_ask(job, wait);
     if (code != ERRAND_PENDING)
-        errand__operation_fd_close(&fd);
+        errand__file_let(wait->helpers, &fd);
     return code;
 }
 

@@ -26,6 +26,12 @@ struct errand_file {
      * Pairs:   none.
      * Why:     completions order them; where a host has two at once, either counts. */
     _Atomic int64_t position;
+    /* helpers: of a reactor that had an operation on it: a reference; NULL = none yet.
+     * Writers: the first body.   Readers: bodies, whoever abandons it last.
+     * Order:   relaxed.
+     * Pairs:   none.
+     * Why:     written once; file-refs orders it for the last one. */
+    _Atomic(errand_helpers *) helpers;
     bool appends;
 };
 errand_file *errand__file_create(int fd); /* takes fd, if there is memory */
@@ -40,9 +46,12 @@ typedef struct errand__file_state {
 errand_status errand__file_state_create(errand_file *file, const char *shown, size_t size,
                                         size_t extra, void **out_state);
 void errand__file_drop(void *state);
+/* Closes a descriptor that nobody asks for any more, on a helper thread: it may wait for the disk. */
+void errand__file_let(errand_helpers *helpers, int *take_fd);
 /* ready, and whether the file is closed.  The same answers as errand__wait_ready. */
 int32_t errand__file_ready(errand_job *job, errand__file_state *state);
-/* The descriptor of a good OPEN, above 2; -1 and errno.  One that no body takes is closed by drop. */
+/* The descriptor of a good OPEN, above 2; -1 and errno.  One that no body takes is closed by drop, on
+ * wait's helpers. */
 int errand__file_opened(errand__wait *wait);
 /* Asks for its close: it is nobody's any more, whatever the answer.  closed: what came of it: 0, or
  * -errno: something was not written. */

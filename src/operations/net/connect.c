@@ -5,6 +5,7 @@
  * is a connection.  A Unix listener whose backlog is full answers EAGAIN and tells nobody when it
  * has room: it is asked again after a while, as long as the limit allows. */
 #include <errno.h>
+#include "core/pause.h"
 #include "operations/net/net.h"
 
 static const uint64_t again_ns = 2000000; /* between two tries at a full backlog */
@@ -21,6 +22,7 @@ static int32_t connect_poll(errand_job *job, void *state, errand_payload *out_pa
 static int32_t go_on(errand_job *job, connect_state *connect,
                      errand_payload *out_payload);
 static int32_t open_socket(errand_job *job, connect_state *connect);
+static int32_t bind_local(void *arg);
 static int32_t ask(errand_job *job, connect_state *connect);
 static void connect_drop(void *state);
 
@@ -82,9 +84,20 @@ go_on(errand_job *job, connect_state *connect, errand_payload *out_payload)
     if (!connect->wait.asked) {
         int32_t code = open_socket(job, connect);
 
-        return code != 0 ? code : ask(job, connect);
+        if (code == 0 && connect->local_size > 0)
+            code = errand__net_call(
+                job, &connect->wait,
+                errand__name_is_path(&connect->local, connect->local_size), bind_local,
+                connect);
+        if (code != 0)
+            return code;
+        result = connect->wait.io.result; /* of the bind, if there was one */
     }
-    if (connect->wait.io.kind == ERRAND_IO_TIMEOUT)
+    if (connect->wait.io.kind == ERRAND_IO_CALL && result < 0)
+        return errand__operation_refused_as(job, ERRAND_OPERATION_BIND_FAILED, -result,
+                                            "bind", "cannot connect to %s from there",
+                                            errand__name_show(&connect->to).text);
+    if (connect->wait.io.kind != ERRAND_IO_CONNECT)
         return ask(job, connect);
     if (result == -EAGAIN && connect->to.family == ERRAND_ENDPOINT_UNIX) {
         connect->wait.io = (errand_io){.kind = ERRAND_IO_TIMEOUT,
@@ -121,12 +134,21 @@ open_socket(errand_job *job, connect_state *connect)
         errand__operation_fd_close(&fd);
         return errand__operation_no_memory(job, sizeof(errand__socket));
     }
-    if (connect->local_size > 0 &&
-        bind(fd, &connect->local.any, connect->local_size) != 0)
-        return errand__operation_refused_as(job, ERRAND_OPERATION_BIND_FAILED, errno,
-                                            "bind", "cannot connect to %s from there",
-                                            shown.text);
     return 0;
+}
+
+/* 0, or -errno. */
+static int32_t
+bind_local(void *arg)
+{
+    connect_state *connect = arg;
+
+    ERRAND__PAUSE("bind");
+    errand__path_await(&connect->local, connect->local_size);
+    return bind(errand__socket_fd(connect->socket), &connect->local.any,
+                connect->local_size) == 0
+               ? 0
+               : -errno;
 }
 
 static int32_t

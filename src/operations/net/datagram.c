@@ -4,15 +4,19 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include "errand/traps.h"
+#include "core/pause.h"
 #include "operations/net/net.h"
 
 enum { PACKET_MAX = 65536, SEND_MAX = 65507 };
+static const uint64_t again_ns = 2000000; /* between two tries at a full receiver */
 
 typedef struct open_state {
+    errand__wait wait;
     errand_endpoint at, to;
     errand__name at_name, to_name;
     socklen_t at_size, to_size;
+    const char *refused;  /* which call was; NULL: there was no memory */
+    errand__socket *made; /* until it is given */
 } open_state;
 typedef struct packet_state {
     errand__net_state net;
@@ -23,6 +27,7 @@ typedef struct packet_state {
 } packet_state;
 
 static int32_t open_poll(errand_job *job, void *state, errand_payload *out_payload);
+static void open_drop(void *state);
 static int32_t receive_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t take(errand_job *job, packet_state *receive, errand_payload *out_payload);
 static int32_t send_poll(errand_job *job, void *state, errand_payload *out_payload);
@@ -31,7 +36,7 @@ static const errand_job_type open_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "datagram",
     .poll = open_poll,
-    .drop = errand__operation_block_free,
+    .drop = open_drop,
 };
 static const errand_job_type receive_job = {
     .struct_size = sizeof(errand_job_type),
@@ -74,39 +79,83 @@ errand_spec_datagram(errand_spec *out_spec, const errand_endpoint *at,
     return ERRAND_OK;
 }
 
+/* 0, or -errno. */
+static int32_t
+open_socket(void *arg)
+{
+    open_state *wanted = arg;
+    bool binds = wanted->at_size > 0;
+    int fd = errand__name_socket(binds ? &wanted->at_name : &wanted->to_name, SOCK_DGRAM);
+    int error = ENOMEM;
+
+    ERRAND__PAUSE("bind");
+    if (fd < 0) {
+        wanted->refused = "socket";
+        return -errno;
+    }
+    errand__path_await(&wanted->at_name, wanted->at_size);
+    if (binds && bind(fd, &wanted->at_name.any, wanted->at_size) != 0)
+        wanted->refused = "bind";
+    else if (wanted->to_size > 0 &&
+             connect(fd, &wanted->to_name.any, wanted->to_size) != 0)
+        wanted->refused = "connect";
+    if (wanted->refused != NULL)
+        error = errno;
+    else
+        wanted->made = errand__path_create(fd, &wanted->to_name, wanted->to_size,
+                                           &wanted->at_name, wanted->at_size);
+    if (wanted->made == NULL) {
+        errand__operation_fd_close(&fd);
+        return -error;
+    }
+    return 0;
+}
+
+static int32_t
+refuse_open(errand_job *job, const open_state *wanted, int error)
+{
+    bool connects = strcmp(wanted->refused, "connect") == 0;
+    errand__name_shown shown =
+        errand__name_show(connects || wanted->at_size == 0 ? &wanted->to : &wanted->at);
+    int32_t code = strcmp(wanted->refused, "socket") == 0 ? errand__operation_code(error)
+                   : connects ? ERRAND_OPERATION_CONNECTION_FAILED
+                              : ERRAND_OPERATION_BIND_FAILED;
+
+    return errand__operation_refused_as(job, code, error, wanted->refused,
+                                        "no datagrams %s %s", connects ? "to" : "at",
+                                        shown.text);
+}
+
 static int32_t
 open_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
-    errand_job_impure(job);
-    const open_state *wanted = state;
-    bool binds = wanted->at_size > 0;
-    errand__name_shown shown = errand__name_show(binds ? &wanted->at : &wanted->to);
-    int fd = errand__name_socket(binds ? &wanted->at_name : &wanted->to_name, SOCK_DGRAM);
-    int32_t code = 0;
+    open_state *wanted = state;
+    errand__wait *wait = &wanted->wait;
+    bool looks_up = errand__name_is_path(&wanted->at_name, wanted->at_size) ||
+                    errand__name_is_path(&wanted->to_name, wanted->to_size);
+    int32_t code = errand__wait_ready(job, wait);
 
-    if (fd < 0)
-        return errand__operation_refused(job, errno, "socket", "no datagrams at %s",
-                                         shown.text);
-    if (binds && bind(fd, &wanted->at_name.any, wanted->at_size) != 0)
-        code = errand__operation_refused_as(job, ERRAND_OPERATION_BIND_FAILED, errno,
-                                            "bind", "no datagrams at %s", shown.text);
-    else if (wanted->to_size > 0 &&
-             connect(fd, &wanted->to_name.any, wanted->to_size) != 0) {
-        shown = errand__name_show(&wanted->to);
-        code =
-            errand__operation_refused_as(job, ERRAND_OPERATION_CONNECTION_FAILED, errno,
-                                         "connect", "no datagrams to %s", shown.text);
-    }
-    errand__socket *made =
-        code != 0 ? NULL
-                  : errand__socket_create(fd, &wanted->to_name, wanted->to_size, NULL, 0);
-    if (made == NULL) {
-        errand__operation_fd_close(&fd);
-        return code != 0 ? code : errand__operation_no_memory(job, sizeof *made);
-    }
-    errand__net_path_made(made, &wanted->at, &wanted->at_name);
-    errand__socket_payload(out_payload, &errand_datagram_type, made);
+    if (code == 0 && !wait->asked)
+        code = errand__net_call(job, wait, looks_up, open_socket, wanted);
+    if (code != 0)
+        return code;
+    if (wait->io.result < 0 && wanted->refused == NULL)
+        return errand__operation_no_memory(job, sizeof *wanted->made);
+    if (wait->io.result < 0)
+        return refuse_open(job, wanted, -wait->io.result);
+    errand__socket_payload(out_payload, &errand_datagram_type,
+                           errand__path_take(wait, &wanted->made));
     return 0;
+}
+
+static void
+open_drop(void *state)
+{
+    open_state *wanted = state;
+
+    errand__socket_abandon(errand__path_take(&wanted->wait, &wanted->made));
+    errand__wait_fini(&wanted->wait);
+    errand__operation_block_free(wanted);
 }
 
 /* ---- receive ----------------------------------------------------------------------------------- */
@@ -211,27 +260,55 @@ errand_spec_send_packet(errand_spec *out_spec, errand_datagram *datagram,
     return ERRAND_OK;
 }
 
+/* 0, or -errno. */
+static int32_t
+send_now(void *arg)
+{
+    packet_state *packet = arg;
+    ssize_t count;
+
+    do
+        count = sendto(errand__socket_fd(packet->net.socket), packet->bytes, packet->size,
+                       MSG_DONTWAIT | MSG_NOSIGNAL,
+                       packet->to_size == 0 ? NULL : &packet->to.any, packet->to_size);
+    while (count < 0 && errno == EINTR);
+    return count < 0 ? -errno : 0;
+}
+
+static int32_t
+send_on(errand_job *job, packet_state *packet)
+{
+    errand__wait *wait = &packet->net.wait;
+    bool looks_up = errand__name_is_path(&packet->to, packet->to_size);
+    int32_t code = 0;
+
+    if (!wait->asked || wait->io.kind != ERRAND_IO_CALL)
+        code = errand__net_call(job, wait, looks_up, send_now, packet);
+    if (code != 0)
+        return code;
+    if (wait->io.result == -EAGAIN && looks_up) { /* this socket is always writable */
+        wait->io = (errand_io){.kind = ERRAND_IO_TIMEOUT,
+                               .until_ns = errand__clock_now() + again_ns};
+        return errand__wait_ask(job, wait);
+    }
+    if (wait->io.result == -EAGAIN)
+        return errand__wait_poll(job, wait, errand__socket_fd(packet->net.socket),
+                                 POLLOUT);
+    if (wait->io.result < 0)
+        return errand__net_refused(job, ERRAND_OPERATION_SEND_FAILED, -wait->io.result,
+                                   "sendto", packet->net.socket,
+                                   "the packet was not sent");
+    return 0;
+}
+
 static int32_t
 send_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     packet_state *packet = state;
-    errand__wait *wait = &packet->net.wait;
-    int32_t code = errand__wait_ready(job, wait);
-    int fd = errand__socket_fd(packet->net.socket);
-    ssize_t count;
+    int32_t code = errand__wait_ready(job, &packet->net.wait);
 
     (void)out_payload;
-    if (code == 0) {
-        do
-            count =
-                sendto(fd, packet->bytes, packet->size, MSG_DONTWAIT | MSG_NOSIGNAL,
-                       packet->to_size == 0 ? NULL : &packet->to.any, packet->to_size);
-        while (count < 0 && errno == EINTR);
-        if (count < 0 && errno == EAGAIN)
-            code = errand__wait_poll(job, wait, fd, POLLOUT);
-        else if (count < 0)
-            code = errand__net_refused(job, ERRAND_OPERATION_SEND_FAILED, errno, "sendto",
-                                       packet->net.socket, "the packet was not sent");
-    }
-    return errand__wait_done(wait, code);
+    if (code == 0)
+        code = send_on(job, packet);
+    return errand__wait_done(&packet->net.wait, code);
 }

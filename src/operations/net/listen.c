@@ -2,30 +2,36 @@
 /* listen: who waits for connections, and taking them.
  *
  * Design notes: accept asks for readiness alone and takes the connection by a call that does not
- * wait, so a cancel that comes at the same moment leaves it in the backlog. */
+ * wait, so a cancel that comes at the same moment leaves it in the backlog.  A path is bound on a
+ * helper thread. */
 #include <errno.h>
 #include <poll.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/stat.h>
-#include "errand/traps.h"
+#include "core/pause.h"
 #include "operations/net/net.h"
 
 typedef struct listen_state {
+    errand__wait wait;
     errand_endpoint at;
     errand__name name;
     socklen_t name_size;
     uint32_t flags, backlog, mode;
+    const char *refused;  /* which call was; NULL: there was no memory */
+    errand__socket *made; /* until it is given */
 } listen_state;
 
 static int32_t listen_poll(errand_job *job, void *state, errand_payload *out_payload);
 static const char *set_up(int fd, const listen_state *listen_at);
+static void listen_drop(void *state);
 static int32_t accept_poll(errand_job *job, void *state, errand_payload *out_payload);
 
 static const errand_job_type listen_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "listen",
     .poll = listen_poll,
-    .drop = errand__operation_block_free,
+    .drop = listen_drop,
 };
 static const errand_job_type accept_job = {
     .struct_size = sizeof(errand_job_type),
@@ -66,34 +72,66 @@ errand_spec_listen(errand_spec *out_spec, const errand_endpoint *at,
     return ERRAND_OK;
 }
 
+/* 0, or -errno. */
+static int32_t
+open_listener(void *arg)
+{
+    listen_state *wanted = arg;
+    int fd = errand__name_socket(&wanted->name, SOCK_STREAM);
+
+    ERRAND__PAUSE("bind");
+    if (fd < 0) {
+        wanted->refused = "socket";
+        return -errno;
+    }
+    errand__path_await(&wanted->name, wanted->name_size);
+    wanted->refused = set_up(fd, wanted);
+    int error = wanted->refused == NULL ? ENOMEM : errno;
+    if (wanted->refused == NULL)
+        wanted->made = errand__path_create(fd, NULL, 0, &wanted->name, wanted->name_size);
+    if (wanted->made == NULL) {
+        errand__operation_fd_close(&fd);
+        return -error;
+    }
+    return 0;
+}
+
 static int32_t
 listen_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
-    errand_job_impure(job);
-    const listen_state *wanted = state;
+    listen_state *wanted = state;
+    errand__wait *wait = &wanted->wait;
     errand__name_shown shown = errand__name_show(&wanted->at);
-    int fd = errand__name_socket(&wanted->name, SOCK_STREAM);
+    int32_t code = errand__wait_ready(job, wait);
 
-    if (fd < 0)
-        return errand__operation_refused(job, errno, "socket", "cannot listen at %s",
-                                         shown.text);
-    const char *refused = set_up(fd, wanted);
-    errand__socket *made = NULL;
-    if (refused == NULL) {
-        made = errand__socket_create(fd, NULL, 0, NULL, 0);
-        if (made != NULL)
-            errand__net_path_made(made, &wanted->at, &wanted->name);
-    }
-    int error = errno;
-    if (made == NULL)
-        errand__operation_fd_close(&fd);
-    if (refused != NULL)
-        return errand__operation_refused_as(job, ERRAND_OPERATION_BIND_FAILED, error,
-                                            refused, "cannot listen at %s", shown.text);
-    if (made == NULL)
-        return errand__operation_no_memory(job, sizeof *made);
-    errand__socket_payload(out_payload, &errand_listener_type, made);
+    if (code == 0 && !wait->asked)
+        code = errand__net_call(job, wait,
+                                errand__name_is_path(&wanted->name, wanted->name_size),
+                                open_listener, wanted);
+    if (code != 0)
+        return code;
+    int32_t result = wait->io.result;
+    if (result < 0 && wanted->refused == NULL)
+        return errand__operation_no_memory(job, sizeof *wanted->made);
+    if (result < 0)
+        return errand__operation_refused_as(
+            job,
+            strcmp(wanted->refused, "socket") == 0 ? errand__operation_code(-result)
+                                                   : ERRAND_OPERATION_BIND_FAILED,
+            -result, wanted->refused, "cannot listen at %s", shown.text);
+    errand__socket_payload(out_payload, &errand_listener_type,
+                           errand__path_take(wait, &wanted->made));
     return 0;
+}
+
+static void
+listen_drop(void *state)
+{
+    listen_state *wanted = state;
+
+    errand__socket_abandon(errand__path_take(&wanted->wait, &wanted->made));
+    errand__wait_fini(&wanted->wait);
+    errand__operation_block_free(wanted);
 }
 
 /* Answers the call that was refused, or NULL. */

@@ -19,7 +19,8 @@ enum {
 }; /* bytes on a stack, before it is known how many there are */
 
 /* All three kinds of object are one of these. */
-typedef struct errand__socket {
+typedef struct errand__socket errand__socket;
+struct errand__socket {
     /* refs: the host's references and those of operations.
      * Writers: whoever holds or abandons.   Readers: the same.
      * Order:   fetch_sub acq_rel.
@@ -42,9 +43,12 @@ typedef struct errand__socket {
     bool unlinks; /* a path of this file, made by the bind */
     dev_t device;
     ino_t inode;
+    errand_helpers *helpers;    /* of unlinks: those that do it: a reference, or NULL */
+    errand__socket *next_going; /* see path.c; guarded by its lock */
+    bool goes;                  /* the same: somebody removes its path */
     socklen_t peer_size, local_size; /* of names; local_size 0 = ask the system */
     unsigned char names[];           /* the peer's, then the local one */
-} errand__socket;
+};
 struct errand_stream {
     errand__socket socket;
 };
@@ -79,9 +83,7 @@ errand_endpoint errand__socket_peer(const errand__socket *socket);
 int errand__socket_fd(const errand__socket *socket);
 void errand__socket_tune(int fd,
                          const errand__name *name); /* NODELAY, where there is one */
-/* The bind made a path, if at is one: it goes with the socket. */
-void errand__net_path_made(errand__socket *socket, const errand_endpoint *at,
-                           const errand__name *name);
+void errand__socket_end(errand__socket *socket);    /* the descriptor and the memory */
 /* A state that holds the socket and a place in the seat (NULL = none): OK, ENOMEM or EBUSY. */
 typedef struct errand__net_state {
     errand__wait wait;
@@ -95,6 +97,21 @@ int32_t errand__net_refused(errand_job *job, int32_t code, int error, const char
                             errand__socket *socket, const char *what);
 void errand__socket_payload(errand_payload *out_payload, const errand_payload_type *type,
                             void *own_socket);
+
+/* ---- paths of Unix sockets (path.c) ------------------------------------------------------------ */
+bool errand__name_is_path(const errand__name *name, socklen_t size);
+/* A body's: as errand__wait_call, but here if nothing is looked up. */
+int32_t errand__net_call(errand_job *job, errand__wait *wait, bool looks_up,
+                         int32_t (*function)(void *arg), void *arg);
+/* await: before a bind: removes, or waits for, what a socket left there that was let go.  create: as
+ * errand__socket_create, after it: a path goes with the socket.  Both where one may wait for a disk;
+ * nothing special happens if the name is none. */
+void errand__path_await(const errand__name *name, socklen_t size);
+errand__socket *errand__path_create(int fd, const errand__name *peer, socklen_t peer_size,
+                                    const errand__name *local, socklen_t local_size);
+/* What was made, with the helpers that its path needs. */
+errand__socket *errand__path_take(errand__wait *wait, errand__socket **take_socket);
+void errand__path_let(errand__socket *socket); /* and the socket ends */
 
 /* ---- what operations and sources both do (listen.c, receive.c) ------------------------------------ */
 /* Takes a connection that is there: 0, PENDING = none is, or a failure. */

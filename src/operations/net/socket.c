@@ -11,11 +11,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "operations/net/net.h"
-
-static void unlink_path(errand__socket *socket);
 
 errand__socket *
 errand__socket_create(int fd, const errand__name *peer, socklen_t peer_size,
@@ -52,9 +49,17 @@ errand__socket_abandon(errand__socket *socket)
     if (socket == NULL ||
         atomic_fetch_sub_explicit(&socket->refs, 1, memory_order_acq_rel) != 1)
         return;
-    int fd = atomic_load_explicit(&socket->fd, memory_order_relaxed);
     if (socket->unlinks)
-        unlink_path(socket);
+        errand__path_let(socket);
+    else
+        errand__socket_end(socket);
+}
+
+void
+errand__socket_end(errand__socket *socket)
+{
+    int fd = atomic_load_explicit(&socket->fd, memory_order_relaxed);
+
     errand__operation_fd_close(&fd);
     errand__seat_fini(&socket->source);
     errand__seat_fini(&socket->sink);
@@ -170,34 +175,4 @@ errand__socket_payload(errand_payload *out_payload, const errand_payload_type *t
                        void *own_socket)
 {
     errand__operation_payload(out_payload, type, own_socket, sizeof(uint64_t));
-}
-
-void
-errand__net_path_made(errand__socket *socket, const errand_endpoint *at,
-                      const errand__name *name)
-{
-    struct stat now;
-
-    if (at->family != ERRAND_ENDPOINT_UNIX || at->path_size == 0 || at->path[0] == 0 ||
-        lstat(name->path.sun_path, &now) != 0)
-        return;
-    socket->unlinks = true;
-    socket->device = now.st_dev;
-    socket->inode = now.st_ino;
-}
-
-static void
-unlink_path(errand__socket *socket)
-{
-    errand_endpoint local = errand__socket_local(socket);
-    char path[sizeof local.path + 1] = "";
-    struct stat now;
-
-    if (local.family != ERRAND_ENDPOINT_UNIX || local.path_size == 0 ||
-        local.path[0] == 0)
-        return;
-    memcpy(path, local.path, local.path_size);
-    if (lstat(path, &now) == 0 && now.st_dev == socket->device &&
-        now.st_ino == socket->inode)
-        unlink(path);
 }

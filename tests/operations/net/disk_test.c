@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* Goal: no operation has its reactor's loop wait for a disk, nor does the end of what an operation
+ * made; what is given up meanwhile leaves no descriptor, no process and no path.
+ * Method: helper threads are stopped where they are about to wait; timers go on beside them. */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "errand/files.h"
+#include "errand/process.h"
+#include "errand/waits.h"
+#include "folder_rig.h"
+#include "gate.h"
+
+/* Stops one thread that comes to a place. */
+typedef struct held_place {
+    const char *place;
+    atomic_int left; /* that many pass before */
+    atomic_bool seen;
+    test_gate gate;
+} held_place;
+
+static void
+hold(void *arg, const char *place)
+{
+    held_place *self = arg;
+
+    if (strcmp(place, self->place) == 0 &&
+        atomic_fetch_sub_explicit(&self->left, 1, memory_order_relaxed) <= 0 &&
+        !atomic_exchange_explicit(&self->seen, true, memory_order_relaxed))
+        gate_wait(&self->gate);
+}
+
+static void
+hold_at(held_place *self, const char *place, int pass)
+{
+    self->place = place;
+    atomic_init(&self->left, pass);
+    atomic_init(&self->seen, false);
+    gate_init(&self->gate, place);
+    errand_testing_pause(hold, self);
+}
+
+static void
+let_go(held_place *self)
+{
+    gate_open(&self->gate);
+}
+
+/* And nobody is held any more. */
+static void
+end_hold(held_place *self)
+{
+    errand_testing_pause(NULL, NULL);
+    gate_fini(&self->gate);
+}
+
+static void
+timers_go_on(net_rig *rig)
+{
+    for (int i = 0; i < 3; i++) {
+        net_result result = {.started = false};
+        errand_spec spec;
+
+        assert_int_equal(errand_spec_timer(&spec, 1000000), ERRAND_OK);
+        net_run(rig, &spec, &result);
+        net_assert_nothing(&result);
+    }
+}
+
+/* Until a helper stands at the place; where the runtime's thread is the loop, it has to turn. */
+static void
+await_held(net_rig *rig, held_place *held)
+{
+    while (!atomic_load_explicit(&held->seen, memory_order_relaxed))
+        net_turn(rig, 1);
+    gate_await_arrival(&held->gate);
+}
+
+/* The operation waits at the place, and nothing else does. */
+static void
+waits_alone(net_rig *rig, const char *place, errand_spec *spec, net_result *result)
+{
+    held_place held;
+
+    hold_at(&held, place, 0);
+    net_start(rig, spec, result);
+    await_held(rig, &held);
+    timers_go_on(rig);
+    assert_false(result->done);
+    let_go(&held);
+    net_await(rig, result);
+    end_hold(&held);
+    assert_int_equal(result->outcome, ERRAND_COMPLETED);
+}
+
+/* It is cancelled there. */
+static void
+is_given_up(net_rig *rig, const char *place, int pass, errand_spec *spec)
+{
+    net_result result = {.started = false};
+    held_place held;
+
+    hold_at(&held, place, pass);
+    net_start(rig, spec, &result);
+    await_held(rig, &held);
+    net_cancel(rig, &result);
+    timers_go_on(rig);
+    let_go(&held);
+    net_await(rig, &result);
+    end_hold(&held);
+    net_assert_failed(&result, ERRAND_OPERATION_STOPPED);
+}
+
+static const char *
+path_of(const char *name)
+{
+    static char path[160];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static errand_endpoint
+socket_at(const char *name)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "unix:%s", path_of(name));
+    return net_endpoint(text);
+}
+
+/* ---- folders -------------------------------------------------------------------------------------- */
+
+/* L11 */
+static void
+a_folder_is_read_beside_the_loop_and_one_that_is_given_up_is_closed(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_spec spec;
+
+    assert_int_equal(mkdir(path_of("one"), 0700), 0);
+    assert_int_equal(errand_spec_scan(&spec, dir, 0), ERRAND_OK);
+    waits_alone(rig, "scan", &spec, &result);
+    assert_int_equal(((const errand_dir_list *)result.payload.data)->count, 1);
+    net_clear(&result);
+    assert_int_equal(errand_spec_scan(&spec, dir, 0), ERRAND_OK);
+    is_given_up(rig, "scan", 0, &spec);
+}
+
+/* L11: a helper reads some thousand names at a time. */
+static void
+a_folder_of_several_pieces_is_read_and_given_up_between_two(void **state)
+{
+    enum { NAMES = 4200 };
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    char name[16];
+    errand_spec spec;
+
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        assert_int_equal(symlink("nowhere", path_of(name)), 0);
+    }
+    assert_int_equal(errand_spec_scan(&spec, dir, 0), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    assert_int_equal(((const errand_dir_list *)result.payload.data)->count, NAMES);
+    net_clear(&result);
+    assert_int_equal(errand_spec_scan(&spec, dir, NAMES - 1), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    net_assert_failed(&result, ERRAND_OPERATION_TOO_LARGE);
+    assert_int_equal(errand_spec_scan(&spec, dir, 0), ERRAND_OK);
+    is_given_up(rig, "scan", 1, &spec);
+}
+
+/* ---- processes -------------------------------------------------------------------------------------- */
+
+static errand_process_config
+sleeper(void)
+{
+    static const char *const argv[] = {"sleep", "1000", NULL};
+
+    return (errand_process_config){.struct_size = sizeof(errand_process_config),
+                                   .argv = argv};
+}
+
+/* L11: and what has started for nobody is killed and reaped. */
+static void
+a_program_is_read_beside_the_loop_and_killed_if_nobody_wants_it(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_process_config config = sleeper();
+    errand_spec spec;
+
+    assert_int_equal(errand_spec_spawn(&spec, &config), ERRAND_OK);
+    waits_alone(rig, "spawn", &spec, &result);
+    net_clear(&result);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errand_spec_spawn(&spec, &config), ERRAND_OK);
+    is_given_up(rig, "spawn", 0, &spec);
+    while (waitpid(-1, NULL, WNOHANG | WNOWAIT) != -1)
+        sched_yield();
+}
+
+/* ---- sockets of paths --------------------------------------------------------------------------------- */
+
+/* L11 */
+static void
+paths_are_bound_and_looked_up_beside_the_loop(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_endpoint at = socket_at("listener"), packets = socket_at("packets");
+    errand_endpoint from = socket_at("from");
+    errand_connect_config local = {.struct_size = sizeof local, .local = &from};
+    errand_spec spec;
+
+    assert_int_equal(errand_spec_listen(&spec, &at, NULL), ERRAND_OK);
+    waits_alone(rig, "bind", &spec, &result);
+    errand_listener *listener = result.payload.data;
+    result.payload = (errand_payload){.data = NULL};
+    assert_int_equal(errand_spec_connect(&spec, &at, &local), ERRAND_OK);
+    waits_alone(rig, "bind", &spec, &result); /* its own name */
+    net_clear(&result);
+    assert_int_equal(unlink(path_of("from")), 0);
+    assert_int_equal(errand_spec_connect(&spec, &at, NULL), ERRAND_OK);
+    waits_alone(rig, "filer-begins", &spec, &result);
+    net_clear(&result);
+    assert_int_equal(errand_spec_datagram(&spec, &packets, NULL), ERRAND_OK);
+    waits_alone(rig, "bind", &spec, &result);
+    errand_datagram *datagram = result.payload.data;
+    result.payload = (errand_payload){.data = NULL};
+    assert_int_equal(errand_spec_send_packet(&spec, datagram, &packets, "x", 1),
+                     ERRAND_OK);
+    waits_alone(rig, "filer-begins", &spec, &result);
+    net_clear(&result);
+    errand_datagram_abandon(&datagram);
+    errand_listener_abandon(&listener);
+}
+
+/* L11: with its path. */
+static void
+a_socket_that_was_bound_for_nobody_goes(void **state)
+{
+    net_rig *rig = *state;
+    errand_endpoint at = socket_at("listener");
+    errand_spec spec;
+
+    assert_int_equal(errand_spec_listen(&spec, &at, NULL), ERRAND_OK);
+    is_given_up(rig, "bind", 0, &spec);
+    while (access(path_of("listener"), F_OK) == 0)
+        sched_yield();
+    assert_int_equal(errand_spec_datagram(&spec, &at, NULL), ERRAND_OK);
+    is_given_up(rig, "bind", 0, &spec);
+    while (access(path_of("listener"), F_OK) == 0)
+        sched_yield();
+}
+
+/* L11: whoever listens there next finds it free, at whichever point the helper is. */
+static void
+a_path_is_removed_beside_the_loop_and_free_for_the_next(void **state)
+{
+    static const char *const places[] = {"filer-begins", "path-goes"};
+    net_rig *rig = *state;
+    errand_endpoint at = socket_at("listener");
+
+    for (int i = 0; i < 2; i++) {
+        net_result result = {.started = false};
+        char text[200];
+        errand_spec spec;
+        held_place held;
+
+        snprintf(text, sizeof text, "unix:%s", path_of("listener"));
+        errand_listener *listener = net_listen(rig, text);
+        hold_at(&held, places[i], 0);
+        errand_listener_abandon(&listener);
+        await_held(rig, &held);
+        timers_go_on(rig);
+        assert_int_equal(access(path_of("listener"), F_OK), 0);
+        assert_int_equal(errand_spec_listen(&spec, &at, NULL), ERRAND_OK);
+        net_start(rig, &spec, &result);
+        if (i == 0) {
+            net_await(rig, &result);
+        } else {
+            timers_go_on(rig);
+            assert_false(result.done);
+        }
+        let_go(&held);
+        net_await(rig, &result);
+        end_hold(&held);
+        assert_int_equal(result.outcome, ERRAND_COMPLETED);
+        assert_int_equal(access(path_of("listener"), F_OK), 0);
+        net_clear(&result);
+        while (access(path_of("listener"), F_OK) == 0)
+            sched_yield();
+    }
+}
+
+/* ---- files -------------------------------------------------------------------------------------------- */
+
+static errand_file *
+open_here(net_rig *rig, const char *name)
+{
+    net_result result = {.started = false};
+    errand_spec spec;
+
+    assert_int_equal(
+        errand_spec_open(&spec, path_of(name), ERRAND_OPEN_WRITE | ERRAND_OPEN_CREATE, 0),
+        ERRAND_OK);
+    net_run(rig, &spec, &result);
+    assert_int_equal(result.outcome, ERRAND_COMPLETED);
+    errand_file *file = result.payload.data;
+    result.payload = (errand_payload){.data = NULL};
+    return file;
+}
+
+/* L3, L11 */
+static void
+a_file_that_is_let_go_is_closed_beside_the_loop(void **state)
+{
+    net_rig *rig = *state;
+    errand_file *file = open_here(rig, "file");
+    int fd = errand_file_fd(file);
+    held_place held;
+
+    hold_at(&held, "file-let", 0);
+    errand_file_abandon(&file);
+    await_held(rig, &held);
+    timers_go_on(rig);
+    assert_true(fcntl(fd, F_GETFD) >= 0);
+    let_go(&held);
+    while (fcntl(fd, F_GETFD) >= 0)
+        sched_yield();
+    end_hold(&held);
+}
+
+/* L3, L11: one that the host brought knows the reactor from its first operation on. */
+static void
+a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600), number = fd;
+    errand_file *file;
+    errand_spec spec;
+    held_place held;
+
+    assert_true(fd >= 0);
+    assert_int_equal(errand_file_adopt(&fd, &file), ERRAND_OK);
+    assert_int_equal(errand_spec_sync(&spec, file, false), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    net_assert_nothing(&result);
+    hold_at(&held, "file-let", 0);
+    errand_file_abandon(&file);
+    await_held(rig, &held);
+    let_go(&held);
+    while (fcntl(number, F_GETFD) >= 0)
+        sched_yield();
+    end_hold(&held);
+}
+
+int
+main(void)
+{
+#define WITH_FOLDER(test)                                                                \
+    cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
+    static const struct CMUnitTest tests[] = {
+        WITH_FOLDER(a_folder_is_read_beside_the_loop_and_one_that_is_given_up_is_closed),
+        WITH_FOLDER(a_folder_of_several_pieces_is_read_and_given_up_between_two),
+        WITH_FOLDER(a_program_is_read_beside_the_loop_and_killed_if_nobody_wants_it),
+        WITH_FOLDER(paths_are_bound_and_looked_up_beside_the_loop),
+        WITH_FOLDER(a_socket_that_was_bound_for_nobody_goes),
+        WITH_FOLDER(a_path_is_removed_beside_the_loop_and_free_for_the_next),
+        WITH_FOLDER(a_file_that_is_let_go_is_closed_beside_the_loop),
+        WITH_FOLDER(a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it),
+    };
+    return test_group("operations/net/disk", tests, NULL, NULL);
+}
