@@ -16,8 +16,10 @@
  * Cancelled, or beyond its deadline: it ends when the system has given it back, as
  *   STOPPED or with ERRAND_CODE_DEADLINE; what a write did until then is done.
  * Ownership: files are counted; a completion's payload is one reference, each operation
- *   has one until its state is dropped; the last one closes the descriptor.  An object is
- *   used by one thread at a time, its runtime's.
+ *   has one until its state is dropped; the last one closes the descriptor: on a helper thread of the
+ *   reactor that had an operation on it, soon, and before that reactor has ended; where
+ *   there is none, before errand_file_abandon returns.  An object is used by one thread at
+ *   a time, its runtime's.
  * At once: any number of operations per file; where they overlap the system decides.  Those
  *   at its position are for one at a time, or for a domain of the file's own (spec.domain):
  *   then they run as submitted, each where the one before it left off.
@@ -111,8 +113,8 @@ errand_spec_file_close(errand_spec *out_spec, errand_file *file);
  *   failure.
  * errand_spec_unlink: a file, or with directory an empty folder.
  * errand_spec_mkdir: mode 0 = 0777; less the umask.
- * errand_spec_scan: as errand_spec_list_dir gives it (errand_dir_list_type); it is opened
- *   by the reactor and read in pieces, so that a large one does not hold up others.
+ * errand_spec_scan: as errand_spec_list_dir gives it (errand_dir_list_type); a helper of
+ *   the reactor reads it, in pieces, so that a large one does not hold up others.
  *   max = entries, 0 = 2^20.
  * errand_spec_copy: the bytes of a regular file into another, which is made, or emptied;
  *   with its permission bits where it is made.  In the kernel, in pieces.  A failure or

@@ -186,7 +186,9 @@ typedef struct errand_listen_config {
 } errand_listen_config;
 /* errand_spec_listen: port 0 is a free port, see errand_listener_local.  An address of
  * family 6 takes no connections of family 4.  A path that it made goes with it, if it is
- * still the same.  Fails as BIND_FAILED.  Needs no reactor.  config NULL = all defaults.
+ * still the same: soon after the last reference, by a helper of the reactor, and before
+ * anybody listens there again; it is made there, too.  Fails as BIND_FAILED.  Needs no
+ * reactor: without one a path is made where the body runs.  config NULL = all defaults.
  * Thread: [any].   Gives: errand_listener_type.   Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_listen(
     errand_spec *out_spec, const errand_endpoint *at, const errand_listen_config *config);
@@ -209,8 +211,8 @@ ERRAND_API extern const errand_payload_type errand_datagram_type;
 ERRAND_API uint64_t errand_datagram_digest(const void *data, size_t size);
 
 /* errand_spec_datagram: a socket bound to at, or to the system's choice (NULL); with to it
- * talks to that one alone.  One of the two is needed.  Fails as BIND_FAILED,
- * CONNECTION_FAILED.  Needs no reactor.
+ * talks to that one alone.  One of the two is needed.  Paths as of a listener.  Fails as
+ * BIND_FAILED, CONNECTION_FAILED.  Needs no reactor.
  * Thread: [any].   Gives: errand_datagram_type.   Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_datagram(
     errand_spec *out_spec, const errand_endpoint *at, const errand_endpoint *to);

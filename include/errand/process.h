@@ -41,7 +41,9 @@ typedef struct errand_process_config {
     const char *cwd;         /* NULL = the process's */
     uint64_t term_ns;        /* between SIGTERM and SIGKILL; 0 = 200 ms */
 } errand_process_config;
-/* errand_spec_spawn: start it; completes when it runs.  Needs no reactor.
+/* errand_spec_spawn: start it; completes when it runs.  A helper of the reactor looks for it
+ * and reads it; needs no reactor, then the body does.  Cancelled meanwhile: STOPPED, and
+ * what has started gets SIGKILL and is reaped by a helper.
  * Thread: [any].   Gives: errand_process_type.
  * Errors: ENOMEM · EINVAL (stderr both piped and together, too). */
 ERRAND_API ERRAND_MUST_USE errand_status
