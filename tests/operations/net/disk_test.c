@@ -15,47 +15,44 @@
 #include "folder_rig.h"
 #include "gate.h"
 
-/* Stops one thread that comes to a place. */
+/* Stops one thread that comes to a place.  Helpers may look there after a test has ended, so it stays. */
 typedef struct held_place {
-    const char *place;
-    atomic_int left; /* that many pass before */
+    _Atomic(const char *) place; /* NULL = nobody is stopped */
+    atomic_int left;             /* that many pass before */
     atomic_bool seen;
     test_gate gate;
 } held_place;
+static held_place held;
 
 static void
 hold(void *arg, const char *place)
 {
-    held_place *self = arg;
+    const char *wanted = atomic_load_explicit(&held.place, memory_order_acquire);
 
-    if (strcmp(place, self->place) == 0 &&
-        atomic_fetch_sub_explicit(&self->left, 1, memory_order_relaxed) <= 0 &&
-        !atomic_exchange_explicit(&self->seen, true, memory_order_relaxed))
-        gate_wait(&self->gate);
+    (void)arg;
+    if (wanted != NULL && strcmp(place, wanted) == 0 &&
+        atomic_fetch_sub_explicit(&held.left, 1, memory_order_relaxed) <= 0 &&
+        !atomic_exchange_explicit(&held.seen, true, memory_order_relaxed))
+        gate_wait(&held.gate);
 }
 
 static void
-hold_at(held_place *self, const char *place, int pass)
+hold_at(const char *place, int pass)
 {
-    self->place = place;
-    atomic_init(&self->left, pass);
-    atomic_init(&self->seen, false);
-    gate_init(&self->gate, place);
-    errand_testing_pause(hold, self);
-}
-
-static void
-let_go(held_place *self)
-{
-    gate_open(&self->gate);
+    gate_init(&held.gate, place);
+    atomic_store_explicit(&held.left, pass, memory_order_relaxed);
+    atomic_store_explicit(&held.seen, false, memory_order_relaxed);
+    atomic_store_explicit(&held.place, place, memory_order_release);
+    errand_testing_pause(hold, NULL);
 }
 
 /* And nobody is held any more. */
 static void
-end_hold(held_place *self)
+end_hold(void)
 {
     errand_testing_pause(NULL, NULL);
-    gate_fini(&self->gate);
+    atomic_store_explicit(&held.place, NULL, memory_order_relaxed);
+    gate_fini(&held.gate);
 }
 
 static void
@@ -73,27 +70,25 @@ timers_go_on(net_rig *rig)
 
 /* Until a helper stands at the place; where the runtime's thread is the loop, it has to turn. */
 static void
-await_held(net_rig *rig, held_place *held)
+await_held(net_rig *rig)
 {
-    while (!atomic_load_explicit(&held->seen, memory_order_relaxed))
+    while (!atomic_load_explicit(&held.seen, memory_order_relaxed))
         net_turn(rig, 1);
-    gate_await_arrival(&held->gate);
+    gate_await_arrival(&held.gate);
 }
 
 /* The operation waits at the place, and nothing else does. */
 static void
 waits_alone(net_rig *rig, const char *place, errand_spec *spec, net_result *result)
 {
-    held_place held;
-
-    hold_at(&held, place, 0);
+    hold_at(place, 0);
     net_start(rig, spec, result);
-    await_held(rig, &held);
+    await_held(rig);
     timers_go_on(rig);
     assert_false(result->done);
-    let_go(&held);
+    gate_open(&held.gate);
     net_await(rig, result);
-    end_hold(&held);
+    end_hold();
     assert_int_equal(result->outcome, ERRAND_COMPLETED);
 }
 
@@ -102,16 +97,15 @@ static void
 is_given_up(net_rig *rig, const char *place, int pass, errand_spec *spec)
 {
     net_result result = {.started = false};
-    held_place held;
 
-    hold_at(&held, place, pass);
+    hold_at(place, pass);
     net_start(rig, spec, &result);
-    await_held(rig, &held);
+    await_held(rig);
     net_cancel(rig, &result);
     timers_go_on(rig);
-    let_go(&held);
+    gate_open(&held.gate);
     net_await(rig, &result);
-    end_hold(&held);
+    end_hold();
     net_assert_failed(&result, ERRAND_OPERATION_STOPPED);
 }
 
@@ -273,13 +267,12 @@ a_path_is_removed_beside_the_loop_and_free_for_the_next(void **state)
         net_result result = {.started = false};
         char text[200];
         errand_spec spec;
-        held_place held;
 
         snprintf(text, sizeof text, "unix:%s", path_of("listener"));
         errand_listener *listener = net_listen(rig, text);
-        hold_at(&held, places[i], 0);
+        hold_at(places[i], 0);
         errand_listener_abandon(&listener);
-        await_held(rig, &held);
+        await_held(rig);
         timers_go_on(rig);
         assert_int_equal(access(path_of("listener"), F_OK), 0);
         assert_int_equal(errand_spec_listen(&spec, &at, NULL), ERRAND_OK);
@@ -290,9 +283,9 @@ a_path_is_removed_beside_the_loop_and_free_for_the_next(void **state)
             timers_go_on(rig);
             assert_false(result.done);
         }
-        let_go(&held);
+        gate_open(&held.gate);
         net_await(rig, &result);
-        end_hold(&held);
+        end_hold();
         assert_int_equal(result.outcome, ERRAND_COMPLETED);
         assert_int_equal(access(path_of("listener"), F_OK), 0);
         net_clear(&result);
@@ -326,17 +319,16 @@ a_file_that_is_let_go_is_closed_beside_the_loop(void **state)
     net_rig *rig = *state;
     errand_file *file = open_here(rig, "file");
     int fd = errand_file_fd(file);
-    held_place held;
 
-    hold_at(&held, "file-let", 0);
+    hold_at("file-let", 0);
     errand_file_abandon(&file);
-    await_held(rig, &held);
+    await_held(rig);
     timers_go_on(rig);
     assert_true(fcntl(fd, F_GETFD) >= 0);
-    let_go(&held);
+    gate_open(&held.gate);
     while (fcntl(fd, F_GETFD) >= 0)
         sched_yield();
-    end_hold(&held);
+    end_hold();
 }
 
 /* L3, L11: one that the host brought knows the reactor from its first operation on. */
@@ -348,20 +340,19 @@ a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it(void **state)
     int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600), number = fd;
     errand_file *file;
     errand_spec spec;
-    held_place held;
 
     assert_true(fd >= 0);
     assert_int_equal(errand_file_adopt(&fd, &file), ERRAND_OK);
     assert_int_equal(errand_spec_sync(&spec, file, false), ERRAND_OK);
     net_run(rig, &spec, &result);
     net_assert_nothing(&result);
-    hold_at(&held, "file-let", 0);
+    hold_at("file-let", 0);
     errand_file_abandon(&file);
-    await_held(rig, &held);
-    let_go(&held);
+    await_held(rig);
+    gate_open(&held.gate);
     while (fcntl(number, F_GETFD) >= 0)
         sched_yield();
-    end_hold(&held);
+    end_hold();
 }
 
 int
