@@ -19,7 +19,7 @@
 typedef struct held_place {
     _Atomic(const char *) place; /* NULL = nobody is stopped */
     atomic_int left;             /* that many pass before */
-    atomic_bool seen;
+    atomic_bool seen, passed;
     test_gate gate;
 } held_place;
 static held_place held;
@@ -32,8 +32,10 @@ hold(void *arg, const char *place)
     (void)arg;
     if (wanted != NULL && strcmp(place, wanted) == 0 &&
         atomic_fetch_sub_explicit(&held.left, 1, memory_order_relaxed) <= 0 &&
-        !atomic_exchange_explicit(&held.seen, true, memory_order_relaxed))
+        !atomic_exchange_explicit(&held.seen, true, memory_order_relaxed)) {
         gate_wait(&held.gate);
+        atomic_store_explicit(&held.passed, true, memory_order_release);
+    }
 }
 
 static void
@@ -42,14 +44,17 @@ hold_at(const char *place, int pass)
     gate_init(&held.gate, place);
     atomic_store_explicit(&held.left, pass, memory_order_relaxed);
     atomic_store_explicit(&held.seen, false, memory_order_relaxed);
+    atomic_store_explicit(&held.passed, false, memory_order_relaxed);
     atomic_store_explicit(&held.place, place, memory_order_release);
     errand_testing_pause(hold, NULL);
 }
 
-/* And nobody is held any more. */
 static void
 end_hold(void)
 {
+    gate_open(&held.gate);
+    while (!atomic_load_explicit(&held.passed, memory_order_acquire))
+        sched_yield();
     errand_testing_pause(NULL, NULL);
     atomic_store_explicit(&held.place, NULL, memory_order_relaxed);
     gate_fini(&held.gate);
@@ -86,9 +91,8 @@ waits_alone(net_rig *rig, const char *place, errand_spec *spec, net_result *resu
     await_held(rig);
     timers_go_on(rig);
     assert_false(result->done);
-    gate_open(&held.gate);
-    net_await(rig, result);
     end_hold();
+    net_await(rig, result);
     assert_int_equal(result->outcome, ERRAND_COMPLETED);
 }
 
@@ -103,9 +107,8 @@ is_given_up(net_rig *rig, const char *place, int pass, errand_spec *spec)
     await_held(rig);
     net_cancel(rig, &result);
     timers_go_on(rig);
-    gate_open(&held.gate);
-    net_await(rig, &result);
     end_hold();
+    net_await(rig, &result);
     net_assert_failed(&result, ERRAND_OPERATION_STOPPED);
 }
 
@@ -283,9 +286,8 @@ a_path_is_removed_beside_the_loop_and_free_for_the_next(void **state)
             timers_go_on(rig);
             assert_false(result.done);
         }
-        gate_open(&held.gate);
-        net_await(rig, &result);
         end_hold();
+        net_await(rig, &result);
         assert_int_equal(result.outcome, ERRAND_COMPLETED);
         assert_int_equal(access(path_of("listener"), F_OK), 0);
         net_clear(&result);
@@ -325,10 +327,9 @@ a_file_that_is_let_go_is_closed_beside_the_loop(void **state)
     await_held(rig);
     timers_go_on(rig);
     assert_true(fcntl(fd, F_GETFD) >= 0);
-    gate_open(&held.gate);
+    end_hold();
     while (fcntl(fd, F_GETFD) >= 0)
         sched_yield();
-    end_hold();
 }
 
 /* L3, L11: one that the host brought knows the reactor from its first operation on. */
@@ -349,10 +350,9 @@ a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it(void **state)
     hold_at("file-let", 0);
     errand_file_abandon(&file);
     await_held(rig);
-    gate_open(&held.gate);
+    end_hold();
     while (fcntl(number, F_GETFD) >= 0)
         sched_yield();
-    end_hold();
 }
 
 int
