@@ -87,16 +87,13 @@ config_check(const errand_runtime_config *config)
 static void
 fill_defaults(errand_runtime_config *config)
 {
-    if ((config->flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 &&
-        config->times == ERRAND_TIMES_COARSE)
-        config->times = ERRAND_TIMES_EXACT; /* nothing is cheaper to read */
     if (config->operations_max == 0)
         config->operations_max = 65536;
     if (config->messages == 0)
         config->messages = 256;
     if (config->held_max == 0)
         config->held_max = 64;
-    /* A test clock is read, not interpolated. */
+    /* A test clock is read, not interpolated: nothing is cheaper. */
     if ((config->flags & ERRAND_RUNTIME_TEST_CLOCK) != 0 &&
         config->times == ERRAND_TIMES_COARSE)
         config->times = ERRAND_TIMES_EXACT;

@@ -109,6 +109,52 @@ second_bind_is_refused_as_spent_whatever_copy_is_used(void **state)
     assert_int_equal(job.ran, 0);
 }
 
+/* One that needs nothing beside its record is given up at each stage; one slot serves all. */
+static void
+what_is_given_up_before_its_submit_leaves_its_place_and_is_dropped_once(void **state)
+{
+    /* O11, O7 */
+    test_world *world = *state;
+    world_job jobs[8] = {{.answer = 0}};
+    errand_identity identity;
+    errand_turn turn;
+
+    world_end(world);
+    world->config.operations_max = 1;
+    world->config.flags = 0; /* exact times would be kept beside the record */
+    world_begin(world, &world->config, 0);
+    for (int i = 0; i < 8; i++) {
+        errand_spec spec = world_spec(&jobs[i]);
+        errand_prepared prepared;
+        errand_binding binding;
+        errand_submission submission;
+
+        if (i % 4 == 0) {
+            assert_int_equal(errand_issue(world->runtime, 1, NULL, &identity), ERRAND_OK);
+            assert_int_equal(errand_retire(world->runtime, &identity), ERRAND_OK);
+        }
+        if (i % 4 == 1) {
+            assert_int_equal(errand_prepare(world->runtime, &spec, &prepared), ERRAND_OK);
+            assert_int_equal(errand_issue(world->runtime, 1, NULL, &identity), ERRAND_OK);
+            assert_int_equal(errand_bind(world->runtime, &identity, &prepared, &binding),
+                             ERRAND_OK);
+            errand_binding_abandon(&binding);
+        }
+        if (i % 4 >= 2)
+            submission = world_submission(world, &jobs[i], &identity);
+        if (i % 4 == 2)
+            errand_submission_abandon(&submission);
+        if (i % 4 == 3) {
+            assert_int_equal(errand_abandon_later(&submission), ERRAND_OK);
+            assert_int_equal(errand_drive(world->runtime, NULL, &turn), ERRAND_OK);
+        }
+        assert_int_equal(jobs[i].dropped, i % 4 != 0);
+    }
+    world_end(world);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(jobs[i].dropped, i % 4 != 0);
+}
+
 static void
 another_kind_is_refused_with_both_kinds_readable(void **state)
 {
@@ -376,6 +422,8 @@ main(void)
         WITH_WORLD(second_submit_of_a_copy_is_refused_as_spent),
         WITH_WORLD(a_copy_of_an_old_submission_is_not_taken_for_the_next_in_its_slot),
         WITH_WORLD(second_bind_is_refused_as_spent_whatever_copy_is_used),
+        WITH_WORLD(
+            what_is_given_up_before_its_submit_leaves_its_place_and_is_dropped_once),
         WITH_WORLD(another_kind_is_refused_with_both_kinds_readable),
         WITH_WORLD(a_refused_submit_leaves_the_submission_valid),
         WITH_WORLD(a_queued_operation_that_is_cancelled_is_settled_at_once),

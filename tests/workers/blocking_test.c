@@ -232,7 +232,8 @@ threads_are_what_the_configuration_says(void **state)
     assert_true(facts.blocks_usr1);
     assert_false(facts.blocks_segv);
     assert_true(facts.one_processor);
-    assert_int_equal(facts.nice, getpriority(PRIO_PROCESS, 0) + 3);
+    int nice = getpriority(PRIO_PROCESS, 0) + 3;
+    assert_int_equal(facts.nice, nice < 19 ? nice : 19); /* there is no more */
     assert_int_equal(facts.cancel_state, PTHREAD_CANCEL_DISABLE);
     assert_true(facts.stack >= 192 * 1024 && facts.stack <= 1024 * 1024);
     rig_fini(&rig);

@@ -321,8 +321,7 @@ errand__record_abandon(errand_runtime *runtime, errand__record *record)
         runtime->later--;
         record->owner_flags = 0;
     }
-    if (record->extra != NULL)
-        errand__registrar_recycle(&runtime->registrar, record);
+    errand__registrar_recycle(&runtime->registrar, record);
 }
 
 /* May this thread do anything about the token?  If not it keeps it. */
