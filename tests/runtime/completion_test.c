@@ -250,6 +250,9 @@ an_operation_that_never_ran_has_times_in_order_too(void **state)
     errand_identity identity;
     const world_news *news;
 
+    world_end(world);
+    world->config.times = ERRAND_TIMES_EXACT;
+    world_begin(world, &world->config, 0);
     assert_int_equal(errand_testing_clock(world->runtime, 1000), ERRAND_OK);
     identity = world_start(world, &job);
     assert_int_equal(errand_testing_clock(world->runtime, 50), ERRAND_OK);
@@ -271,6 +274,9 @@ times_of_a_test_clock_are_its_own(void **state)
     world_job job = {.answer = 0};
     const world_news *news;
 
+    world_end(world);
+    world->config.times = ERRAND_TIMES_EXACT;
+    world_begin(world, &world->config, 0);
     assert_int_equal(errand_testing_clock(world->runtime, 1000), ERRAND_OK);
     world_start(world, &job);
     world_step(world, 1);
