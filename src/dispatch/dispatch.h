@@ -177,8 +177,6 @@ struct errand_job { /* the running job's view; an async job's lives in its waker
     struct errand_io *requests; /* under way, newest first; see workers/reactor */
     errand__defer *defers;
     errand_payload payload;
-    errand__gathered
-        *gathered; /* what read_response has at hand; NULL = it does not run */
     errand__failure *failure;
     uintptr_t follows;                 /* tagged, see errand__record.details */
     uint64_t t_start;                  /* ns on CLOCK_MONOTONIC */
@@ -254,6 +252,7 @@ typedef struct errand__hands {
     uint64_t epoch; /* attachment epoch of the lease whose job runs */
     uint64_t destructor_panics, leaked;
     uint64_t memory_lost, cleanups_lost; /* after faults; they count as leaked too */
+    errand__gathered *gathered; /* what read_response has; NULL = it does not run */
     /* The owner runs one job of a seeded lease: its end is not put, and real times are nobody's.
      * The end clears it. */
     bool here;

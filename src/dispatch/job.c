@@ -253,7 +253,7 @@ errand_portable_take(errand_job *job, errand_payload *out_held)
         (void)errand__misuse(ERRAND_EINVAL, __func__, "out_held is NULL");
         return false;
     }
-    gathered = job->gathered;
+    gathered = job->hands != NULL ? job->hands->gathered : NULL;
     if (gathered == NULL || gathered->bytes == NULL ||
         gathered->used < ERRAND__KEEP_LEAST || gathered->room / 2 > gathered->used)
         return false;

@@ -111,7 +111,7 @@ second_bind_is_refused_as_spent_whatever_copy_is_used(void **state)
 
 /* One that needs nothing beside its record is given up at each stage; one slot serves all. */
 static void
-what_is_given_up_before_its_submit_leaves_its_place_and_is_dropped_once(void **state)
+what_is_given_up_before_its_submit_leaves_its_place(void **state)
 {
     /* O11, O7 */
     test_world *world = *state;
@@ -422,8 +422,7 @@ main(void)
         WITH_WORLD(second_submit_of_a_copy_is_refused_as_spent),
         WITH_WORLD(a_copy_of_an_old_submission_is_not_taken_for_the_next_in_its_slot),
         WITH_WORLD(second_bind_is_refused_as_spent_whatever_copy_is_used),
-        WITH_WORLD(
-            what_is_given_up_before_its_submit_leaves_its_place_and_is_dropped_once),
+        WITH_WORLD(what_is_given_up_before_its_submit_leaves_its_place),
         WITH_WORLD(another_kind_is_refused_with_both_kinds_readable),
         WITH_WORLD(a_refused_submit_leaves_the_submission_valid),
         WITH_WORLD(a_queued_operation_that_is_cancelled_is_settled_at_once),

@@ -89,7 +89,7 @@ read_response(const reading *call)
     errand__sandbox_slot *slot = call->slot;
     errand__record *record = slot->record;
 
-    slot->job.gathered = &slot->gathered;
+    call->hands->gathered = &slot->gathered;
     if (ERRAND__CATCH(&call->hands->frame)) {
         errand__hands_panicked(call->hands, call->hands->frame.message);
     } else {
@@ -99,7 +99,7 @@ read_response(const reading *call)
             &slot->job.payload);
         errand__hands_back(&slot->job, ERRAND_COMPLETED, ERRAND_CODE_NONE, answer);
     }
-    slot->job.gathered = NULL;
+    call->hands->gathered = NULL;
     errand__frame_leave(&call->hands->frame);
 }
 
