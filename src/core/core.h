@@ -66,7 +66,7 @@ errand_status errand__misuse(errand_status status, const char *function,
 #endif
 #define ERRAND_LINE 64 /* bytes of a cache line: what two threads should not share */
 
-/* ---- mem: the only file that knows which allocator there is (mem.c) ------------------- */
+/* ---- mem: the only files that know which allocator there is (mem.c, arena.c) ------------ */
 /* allocator NULL = the library's own.  All answer NULL when memory runs out, never abort. */
 void *errand__mem_alloc(const errand_allocator *allocator, size_t size); /* zeroed */
 /* The library's own, with whatever was there before: for what is written whole anyway. */
@@ -93,10 +93,12 @@ bool errand__mem_has_jemalloc(void);
 /* Test builds: let the n-th allocation from now fail (n >= 1; 0 = none), of every function
  * above and of arenas; answers how many were asked for since the last call.  Any thread. */
 uint64_t errand__mem_fail_nth(uint64_t n);
+/* One of them asks: is it the one that is to fail? */
+bool errand__mem_refused(void);
 /* Test builds: bytes live in mem_alloc (all allocators) right now. */
 int64_t errand__mem_live_bytes(void);
 
-/* Arenas for errand_job_alloc (O77).  One per worker, made at first use, used by one thread
+/* Arenas (arena.c) for errand_job_alloc (O77).  One per worker, made at first use, used by one thread
  * at a time.  An arena keeps a count of live blocks; reset frees everything at once.  Blocks
  * are listed; they come from an arena of jemalloc's own, emptied as a whole when they are
  * many, or else from the C library. */

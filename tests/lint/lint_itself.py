@@ -64,7 +64,7 @@ CASES = [
     ("errors", False, {"include/errand.h": ERRORS, "tests/hostile/calls_a.c": ERRORS_ROW,
                        "tests/a_test.c": "is(errand_do(1), ERRAND_EBUSY);\n"}),
     ("jemalloc", True, {"src/core/a.c": C + "void *p = mallocx(1, 0);\n"}),
-    ("jemalloc", False, {"src/core/mem_arena.c": C + "void *p = mallocx(1, 0);\n"}),
+    ("jemalloc", False, {"src/core/arena.c": C + "void *p = mallocx(1, 0);\n"}),
     ("headers", True, {"include/a.h": C + "uint64_t f(void);\n"}),
     ("headers", True, {"include/a.h": C + "int f(int class_, int new);\n"}),
     ("headers", True, {"include/a.h": C + "#ifndef A\n#define A\nint f(void);\n#endif\n"}),
