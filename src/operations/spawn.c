@@ -80,7 +80,7 @@ start_child(void *arg)
     return errand__child_start(NULL, NULL, &spawns->plan, &spawns->made->child,
                                &spawns->failure)
                ? 0
-               : -1;
+               : 1; /* below 0 it was not called */
 }
 
 static int32_t
@@ -97,6 +97,11 @@ spawn_poll(errand_job *job, void *state, errand_payload *out_payload)
     }
     if (code != 0)
         return code;
+    if (spawns->wait.io.result < 0)
+        return errand__operation_refused(
+            job, -spawns->wait.io.result, "the reactor",
+            "no helper could be asked to start '%s'",
+            errand__operation_show(spawns->plan.argv[0]).text);
     if (spawns->wait.io.result != 0)
         return errand__child_refused(job, &spawns->failure);
     errand_process *made = spawns->made;

@@ -216,10 +216,11 @@ read_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     at_state *at = state;
     errand__wait *wait = &at->base.wait;
-    int32_t code = errand__file_ready(job, &at->base), result = wait->io.result;
+    int32_t code = errand__file_ready(job, &at->base), result;
 
     if (code != 0)
-        return code;
+        return code; /* a helper may still write its result */
+    result = wait->io.result;
     if (!wait->asked || wait->io.kind == ERRAND_IO_POLL)
         return read_on(job, at);
     if (result == -EAGAIN)
@@ -245,10 +246,11 @@ write_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     at_state *at = state;
     errand__wait *wait = &at->base.wait;
-    int32_t code = errand__file_ready(job, &at->base), result = wait->io.result;
+    int32_t code = errand__file_ready(job, &at->base), result;
 
     if (code != 0)
-        return code;
+        return code; /* a helper may still write its result */
+    result = wait->io.result;
     if (wait->asked && wait->io.kind != ERRAND_IO_POLL) {
         if (result == -EAGAIN)
             return errand__wait_poll(job, wait, errand_file_fd(at->base.file), POLLOUT);

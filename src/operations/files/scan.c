@@ -78,10 +78,11 @@ scan_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     scan_state *scan = state;
     errand__wait *wait = &scan->base.wait;
-    int32_t code = errand__wait_ready(job, wait), answer = wait->io.result;
+    int32_t code = errand__wait_ready(job, wait), answer;
 
     if (code != 0)
-        return code;
+        return code; /* a helper may still write its answer */
+    answer = wait->io.result;
     if (!wait->asked || answer == ERRAND__DIR_MORE)
         return ask(job, scan);
     if (scan->refused)

@@ -144,9 +144,8 @@ bind_local(void *arg)
     connect_state *connect = arg;
 
     ERRAND__PAUSE("bind");
-    errand__path_await(&connect->local, connect->local_size);
-    return bind(errand__socket_fd(connect->socket), &connect->local.any,
-                connect->local_size) == 0
+    return errand__path_bind(errand__socket_fd(connect->socket), &connect->local,
+                             connect->local_size)
                ? 0
                : -errno;
 }

@@ -85,16 +85,16 @@ open_socket(void *arg)
 {
     open_state *wanted = arg;
     bool binds = wanted->at_size > 0;
-    int fd = errand__name_socket(binds ? &wanted->at_name : &wanted->to_name, SOCK_DGRAM);
     int error = ENOMEM;
 
     ERRAND__PAUSE("bind");
+    int fd = errand__name_socket(binds ? &wanted->at_name : &wanted->to_name, SOCK_DGRAM);
     if (fd < 0) {
         wanted->refused = "socket";
         return -errno;
     }
-    errand__path_await(&wanted->at_name, wanted->at_size);
-    if (binds && bind(fd, &wanted->at_name.any, wanted->at_size) != 0)
+    bool bound = binds && errand__path_bind(fd, &wanted->at_name, wanted->at_size);
+    if (binds && !bound)
         wanted->refused = "bind";
     else if (wanted->to_size > 0 &&
              connect(fd, &wanted->to_name.any, wanted->to_size) != 0)
@@ -105,6 +105,8 @@ open_socket(void *arg)
         wanted->made = errand__path_create(fd, &wanted->to_name, wanted->to_size,
                                            &wanted->at_name, wanted->at_size);
     if (wanted->made == NULL) {
+        if (bound)
+            errand__path_undo(&wanted->at_name, wanted->at_size);
         errand__operation_fd_close(&fd);
         return -error;
     }
@@ -140,7 +142,9 @@ open_poll(errand_job *job, void *state, errand_payload *out_payload)
     if (code != 0)
         return code;
     if (wait->io.result < 0 && wanted->refused == NULL)
-        return errand__operation_no_memory(job, sizeof *wanted->made);
+        return errand__net_unmade(
+            job, wait->io.result,
+            errand__name_show(wanted->at_size == 0 ? &wanted->to : &wanted->at).text);
     if (wait->io.result < 0)
         return refuse_open(job, wanted, -wait->io.result);
     errand__socket_payload(out_payload, &errand_datagram_type,

@@ -23,7 +23,7 @@ typedef struct listen_state {
 } listen_state;
 
 static int32_t listen_poll(errand_job *job, void *state, errand_payload *out_payload);
-static const char *set_up(int fd, const listen_state *listen_at);
+static const char *set_up(int fd, const listen_state *wanted, bool *out_bound);
 static void listen_drop(void *state);
 static int32_t accept_poll(errand_job *job, void *state, errand_payload *out_payload);
 
@@ -77,19 +77,20 @@ static int32_t
 open_listener(void *arg)
 {
     listen_state *wanted = arg;
-    int fd = errand__name_socket(&wanted->name, SOCK_STREAM);
-
     ERRAND__PAUSE("bind");
+    int fd = errand__name_socket(&wanted->name, SOCK_STREAM);
     if (fd < 0) {
         wanted->refused = "socket";
         return -errno;
     }
-    errand__path_await(&wanted->name, wanted->name_size);
-    wanted->refused = set_up(fd, wanted);
+    bool bound = false;
+    wanted->refused = set_up(fd, wanted, &bound);
     int error = wanted->refused == NULL ? ENOMEM : errno;
     if (wanted->refused == NULL)
         wanted->made = errand__path_create(fd, NULL, 0, &wanted->name, wanted->name_size);
     if (wanted->made == NULL) {
+        if (bound)
+            errand__path_undo(&wanted->name, wanted->name_size);
         errand__operation_fd_close(&fd);
         return -error;
     }
@@ -112,7 +113,7 @@ listen_poll(errand_job *job, void *state, errand_payload *out_payload)
         return code;
     int32_t result = wait->io.result;
     if (result < 0 && wanted->refused == NULL)
-        return errand__operation_no_memory(job, sizeof *wanted->made);
+        return errand__net_unmade(job, result, shown.text);
     if (result < 0)
         return errand__operation_refused_as(
             job,
@@ -136,7 +137,7 @@ listen_drop(void *state)
 
 /* Answers the call that was refused, or NULL. */
 static const char *
-set_up(int fd, const listen_state *wanted)
+set_up(int fd, const listen_state *wanted, bool *out_bound)
 {
     const int on = 1;
 
@@ -152,8 +153,9 @@ set_up(int fd, const listen_state *wanted)
     if (wanted->mode != 0 && wanted->at.family == ERRAND_ENDPOINT_UNIX &&
         fchmod(fd, wanted->mode) != 0)
         return "fchmod";
-    if (bind(fd, &wanted->name.any, wanted->name_size) != 0)
+    if (!errand__path_bind(fd, &wanted->name, wanted->name_size))
         return "bind";
+    *out_bound = true;
     if (listen(fd, (int)wanted->backlog) != 0)
         return "listen";
     return NULL;

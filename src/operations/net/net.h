@@ -45,6 +45,7 @@ struct errand__socket {
     ino_t inode;
     errand_helpers *helpers;    /* of unlinks: those that do it: a reference, or NULL */
     errand__socket *next_going; /* see path.c; guarded by its lock */
+    pid_t owner;                /* the process that made its path */
     bool goes;                  /* the same: somebody removes its path */
     socklen_t peer_size, local_size; /* of names; local_size 0 = ask the system */
     unsigned char names[];           /* the peer's, then the local one */
@@ -95,6 +96,9 @@ void errand__net_drop(void *state);
 /* Fails the job, naming the peer or the local end. */
 int32_t errand__net_refused(errand_job *job, int32_t code, int error, const char *call,
                             errand__socket *socket, const char *what);
+/* The same for a bind of which nothing was made, without a refused call: no memory, or the reactor
+ * could hand it to nobody. */
+int32_t errand__net_unmade(errand_job *job, int32_t result, const char *shown);
 void errand__socket_payload(errand_payload *out_payload, const errand_payload_type *type,
                             void *own_socket);
 
@@ -103,10 +107,11 @@ bool errand__name_is_path(const errand__name *name, socklen_t size);
 /* A body's: as errand__wait_call, but here if nothing is looked up. */
 int32_t errand__net_call(errand_job *job, errand__wait *wait, bool looks_up,
                          int32_t (*function)(void *arg), void *arg);
-/* await: before a bind: removes, or waits for, what a socket left there that was let go.  create: as
- * errand__socket_create, after it: a path goes with the socket.  Both where one may wait for a disk;
- * nothing special happens if the name is none. */
-void errand__path_await(const errand__name *name, socklen_t size);
+/* bind: false and errno; what a socket left there that was let go goes first.  undo: removes what a good
+ * bind made.  create: as errand__socket_create, after a bind: a path goes with the socket.  All where
+ * one may wait for a disk; nothing special happens if the name is none. */
+bool errand__path_bind(int fd, const errand__name *name, socklen_t size);
+void errand__path_undo(const errand__name *name, socklen_t size);
 errand__socket *errand__path_create(int fd, const errand__name *peer, socklen_t peer_size,
                                     const errand__name *local, socklen_t local_size);
 /* What was made, with the helpers that its path needs. */

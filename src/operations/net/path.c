@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* path: the file that a bind makes, and that goes with its socket.
  *
- * Design notes: a path lies on a disk, so a helper thread makes it and removes it.  The removal is not
- * waited for by who let the socket go, but by whoever binds to the same path next: a socket whose
- * path is to go stands in a list of the process, and who binds there removes it first.  A file that
- * took the path's place is somebody else's, and stays. */
+ * Design notes
+ * - A path lies on a disk, so a helper thread makes it and removes it.  The removal is not waited for
+ *   by who let the socket go, but by whoever finds the file in the way of a bind, by whatever name: a
+ *   socket whose path is to go stands in a list of the process, and who binds there removes it first.
+ * - A file that took the path's place is somebody else's, and stays.
+ * - In a forked child nothing of this is owed: the list is empty there, and what was inherited is
+ *   closed alone.  The lock is held over the fork, so that it is free on both sides. */
+#include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/pause.h"
 #include "operations/net/net.h"
 
-static errand__lock lock;
+static pthread_once_t followed = PTHREAD_ONCE_INIT;
+static errand__lock lock;     /* free again on both sides of a fork */
 static errand__socket *going; /* guarded by lock: those whose paths are to go */
 /* gone: how many of them have gone.
  * Writers: whoever removed one, with lock.   Readers: who binds where one goes.
@@ -19,6 +25,31 @@ static errand__socket *going; /* guarded by lock: those whose paths are to go */
  * Pairs:   path-gone.
  * Why:     the file must be gone. */
 static atomic_uint gone;
+
+static void
+before_fork(void)
+{
+    errand__lock_acquire(&lock);
+}
+
+static void
+after_fork(void)
+{
+    errand__lock_release(&lock);
+}
+
+static void
+after_fork_in_child(void)
+{
+    going = NULL;
+    errand__lock_release(&lock);
+}
+
+static void
+follow_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
 
 bool
 errand__name_is_path(const errand__name *name, socklen_t size)
@@ -87,56 +118,107 @@ go_if_there(void *arg)
     return 0;
 }
 
+/* Nobody can connect any more from here on. */
 void
 errand__path_let(errand__socket *socket)
 {
     errand_helpers *helpers = socket->helpers;
+    int fd = atomic_exchange_explicit(&socket->fd, -1, memory_order_relaxed);
 
+    errand__operation_fd_close(&fd);
     socket->helpers = NULL;
-    errand__lock_acquire(&lock);
-    socket->next_going = going;
-    going = socket;
-    errand__lock_release(&lock);
-    errand_helpers_call(helpers, go_if_there, socket);
+    if (socket->owner != getpid()) {
+        errand__socket_end(socket);
+    } else {
+        errand__lock_acquire(&lock);
+        socket->next_going = going;
+        going = socket;
+        errand__lock_release(&lock);
+        errand_helpers_call(helpers, go_if_there, socket);
+    }
     errand_helpers_abandon(&helpers);
 }
 
-/* With the lock.  The socket keeps its path as its local name, so nobody is asked. */
-static errand__socket *
-goes_from(const errand__name *name)
-{
-    for (errand__socket *socket = going; socket != NULL; socket = socket->next_going) {
-        errand_endpoint local = errand__socket_local(socket);
-        size_t size = local.path_size;
+typedef struct whole {
+    char text[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1];
+} whole;
 
-        if (strncmp(name->path.sun_path, local.path, size) == 0 &&
-            (size == sizeof local.path || name->path.sun_path[size] == 0))
-            return socket;
-    }
-    return NULL;
+/* The longest has no 0 at its end. */
+static whole
+whole_path(const errand__name *name)
+{
+    whole path = {""};
+
+    memcpy(path.text, name->path.sun_path, sizeof path.text - 1);
+    return path;
 }
 
-void
-errand__path_await(const errand__name *name, socklen_t size)
+static bool
+look(const errand__name *name, struct stat *out_file)
 {
-    if (!errand__name_is_path(name, size))
-        return;
-    for (;;) {
+    return lstat(whole_path(name).text, out_file) == 0;
+}
+
+/* With the lock. */
+static errand__socket *
+going_as(const struct stat *file)
+{
+    errand__socket *socket = going;
+
+    while (socket != NULL &&
+           (socket->device != file->st_dev || socket->inode != file->st_ino))
+        socket = socket->next_going;
+    return socket;
+}
+
+/* Has a file that was in the way gone? */
+static bool
+await_file(const errand__name *name)
+{
+    struct stat file;
+
+    if (!look(name, &file))
+        return errno == ENOENT;
+    for (bool found = false;; found = true) {
         errand__lock_acquire(&lock);
         unsigned before =
             atomic_load_explicit(&gone, memory_order_acquire); /* Pairs: path-gone */
-        errand__socket *socket = goes_from(name);
+        errand__socket *socket = going_as(&file);
         bool mine = socket != NULL && !socket->goes;
         if (mine)
             socket->goes = true;
         errand__lock_release(&lock);
         if (socket == NULL)
-            return;
+            return found;
         if (mine)
             go(socket);
         else
             errand__futex_wait(&gone, before, UINT64_MAX);
     }
+}
+
+bool
+errand__path_bind(int fd, const errand__name *name, socklen_t size)
+{
+    while (bind(fd, &name->any, size) != 0) {
+        int error = errno;
+
+        if (error != EADDRINUSE || !errand__name_is_path(name, size) ||
+            !await_file(name)) {
+            errno = error;
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+errand__path_undo(const errand__name *name, socklen_t size)
+{
+    struct stat file;
+
+    if (errand__name_is_path(name, size) && look(name, &file) && S_ISSOCK(file.st_mode))
+        unlink(whole_path(name).text);
 }
 
 errand__socket *
@@ -148,9 +230,11 @@ errand__path_create(int fd, const errand__name *peer, socklen_t peer_size,
         errand__socket_create(fd, peer, peer_size, local, is_path ? local_size : 0);
     struct stat now;
 
-    if (made == NULL || !is_path || lstat(local->path.sun_path, &now) != 0)
+    if (made == NULL || !is_path || !look(local, &now))
         return made;
+    (void)pthread_once(&followed, follow_forks);
     made->unlinks = true;
+    made->owner = getpid();
     made->device = now.st_dev;
     made->inode = now.st_ino;
     return made;

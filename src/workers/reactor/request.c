@@ -253,7 +253,8 @@ errand__request_done(errand__loop *loop, errand_io *io, int32_t result)
 {
     errand_waker *waker;
 
-    if (result == -EINTR && (errand__request_of(io)->state & ERRAND__IO_ASKED) != 0)
+    if (result == -EINTR && io->kind != ERRAND_IO_CALL &&
+        (errand__request_of(io)->state & ERRAND__IO_ASKED) != 0)
         result = -ECANCELED;
     waker = give_back(loop, io, result);
     loop->moved = true;
