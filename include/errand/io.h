@@ -138,13 +138,16 @@ typedef struct errand_io {
 
 /* CALL: function(arg) on a helper thread of the reactor, for what waits for a disk and is
  * none of the other kinds: a folder's entries, a program's start.  Called once, and never
- * on the loop's thread while a helper is there or can be made.  All signals are blocked.
+ * on the loop's thread while a helper is there or can be made.  On a helper all signals but
+ * those of faults are blocked, on another thread SIGPIPE alone.
  * It returns (it neither panics nor ends its thread), calls nothing of the job's or the
  * runtime's, and touches only what arg names, which is its own until the request is done.
  * Asked back while it waits for a helper: it is not called, and the result is -ECANCELED.
  * Once it has begun nothing stops it: the request is done when it returns, with what it
  * answers.  The job may end or be written off meanwhile: its completion comes by the same
- * rules as with any other request, and its state is dropped when the function has returned. */
+ * rules as with any other request, and its state is dropped when the function has returned.
+ * Where the loop could not be set up anew (no descriptor is left) the function is not called and
+ * the result is that -errno, as with any other request: let yours answer no less than 0. */
 
 /* errand_io_start: hand a request to the reactor.  It is under way from here on, and goes
  *   to the kernel with others at the end of the loop's round.  done is false until then,
@@ -184,7 +187,8 @@ typedef struct errand_helpers errand_helpers;
  * errand_helpers_call: function(arg) once, some time, on one of them, as of a CALL.  The
  *   reactor's end waits for it.  On the caller's thread, before this returns, where that
  *   cannot be: helpers is NULL, the reactor has ended, this is a forked child, there is no
- *   memory, or no helper and none can be made.   Thread: [any].
+ *   memory, or no helper and none can be made; what others have queued there may then run on
+ *   it, too, so hold no lock that they want.   Thread: [any].
  * errand_helpers_abandon: NULL-safe.   Thread: [any]. */
 ERRAND_API ERRAND_MUST_USE errand_helpers *errand_job_helpers(errand_job *job);
 ERRAND_API void

@@ -186,9 +186,11 @@ typedef struct errand_listen_config {
 } errand_listen_config;
 /* errand_spec_listen: port 0 is a free port, see errand_listener_local.  An address of
  * family 6 takes no connections of family 4.  A path that it made goes with it, if it is
- * still the same: soon after the last reference, by a helper of the reactor, and before
- * anybody listens there again; it is made there, too.  Fails as BIND_FAILED.  Needs no
- * reactor: without one a path is made where the body runs.  config NULL = all defaults.
+ * still the same: nobody can connect any more when the last reference is dropped, and the
+ * file goes soon after, by a helper of the reactor, and before this process listens there
+ * again; it is made there, too.  A relative path is looked up in the folder in which the
+ * process is then.  A forked child removes none.  Fails as BIND_FAILED.  Needs no reactor:
+ * without one a path is made where the body runs.  config NULL = all defaults.
  * Thread: [any].   Gives: errand_listener_type.   Errors: ENOMEM · EINVAL. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_listen(
     errand_spec *out_spec, const errand_endpoint *at, const errand_listen_config *config);
@@ -227,7 +229,8 @@ ERRAND_API uint64_t errand_packet_digest(const void *data, size_t size); /* byte
 /* errand_spec_receive_packet: the next packet; a cancel loses none.  RECEIVE_FAILED: the
  *   system reports that an earlier packet did not arrive; receive again.
  * errand_spec_send_packet: one packet of at most 65507 bytes, to an endpoint or, with
- *   NULL, to the one that it was made with.  Completes when the system has it.
+ *   NULL, to the one that it was made with.  Completes when the system has it.  One to a path
+ *   that is cancelled may still be sent, later than what is sent after it.
  * Thread: [owner].   Gives: errand_packet_type; none.   Errors: ENOMEM · EINVAL · EBUSY. */
 ERRAND_API ERRAND_MUST_USE errand_status
 errand_spec_receive_packet(errand_spec *out_spec, errand_datagram *datagram, size_t max);

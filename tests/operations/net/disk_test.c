@@ -6,7 +6,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "errand/files.h"
@@ -128,6 +130,20 @@ socket_at(const char *name)
 
     snprintf(text, sizeof text, "unix:%s", path_of(name));
     return net_endpoint(text);
+}
+
+/* Does anybody listen there? */
+static bool
+connects(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    assert_true(fd >= 0);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
+    bool connected = connect(fd, (struct sockaddr *)&name, sizeof name) == 0;
+    close(fd);
+    return connected;
 }
 
 /* ---- folders -------------------------------------------------------------------------------------- */
@@ -278,6 +294,9 @@ a_path_is_removed_beside_the_loop_and_free_for_the_next(void **state)
         await_held(rig);
         timers_go_on(rig);
         assert_int_equal(access(path_of("listener"), F_OK), 0);
+        assert_false(connects(path_of("listener"))); /* it is closed, the path is left */
+        if (i == 1)
+            at = socket_at("./listener"); /* the same file */
         assert_int_equal(errand_spec_listen(&spec, &at, NULL), ERRAND_OK);
         net_start(rig, &spec, &result);
         if (i == 0) {
@@ -294,6 +313,29 @@ a_path_is_removed_beside_the_loop_and_free_for_the_next(void **state)
         while (access(path_of("listener"), F_OK) == 0)
             sched_yield();
     }
+}
+
+/* O61: what a forked child lets go of is closed there, and goes on here. */
+static void
+a_path_is_its_makers_and_no_forked_childs(void **state)
+{
+    net_rig *rig = *state;
+    char text[200];
+    int status = -1;
+
+    snprintf(text, sizeof text, "unix:%s", path_of("listener"));
+    errand_listener *listener = net_listen(rig, text);
+    pid_t child = fork();
+    if (child == 0) {
+        errand_listener_abandon(&listener);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(connects(path_of("listener")));
+    errand_listener_abandon(&listener);
+    while (access(path_of("listener"), F_OK) == 0)
+        sched_yield();
 }
 
 /* ---- files -------------------------------------------------------------------------------------------- */
@@ -367,6 +409,7 @@ main(void)
         WITH_FOLDER(paths_are_bound_and_looked_up_beside_the_loop),
         WITH_FOLDER(a_socket_that_was_bound_for_nobody_goes),
         WITH_FOLDER(a_path_is_removed_beside_the_loop_and_free_for_the_next),
+        WITH_FOLDER(a_path_is_its_makers_and_no_forked_childs),
         WITH_FOLDER(a_file_that_is_let_go_is_closed_beside_the_loop),
         WITH_FOLDER(a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it),
     };

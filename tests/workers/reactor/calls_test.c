@@ -199,7 +199,7 @@ a_function_asked_back_before_it_began_is_not_called_and_one_that_began_returns(
 
         if (!open_with_one_helper(&world, &rig_configs[i]))
             continue;
-        holder = (called){.waits = true, .answer = 9};
+        holder = (called){.waits = true, .answer = -EINTR};
         gate_init(&holder.gate, "the helper");
         scripts[0] = (rig_script){.steps = {call_of(&holder)}, .count = 1};
         errand_identity first = submit_script(&world, &scripts[0], 0);
@@ -218,7 +218,7 @@ a_function_asked_back_before_it_began_is_not_called_and_one_that_began_returns(
         assert_int_equal(scripts[0].drops, 0); /* its memory is the function's */
         gate_open(&holder.gate);
         await_drops(&world, &scripts[0], 1);
-        assert_int_equal(scripts[0].steps[0].result, 9);
+        assert_int_equal(scripts[0].steps[0].result, -EINTR);
         gate_fini(&holder.gate);
         scene_close(&world);
     }

@@ -205,7 +205,7 @@ a_call_without_a_number_has_no_rules(void **state)
     errand__mem_free(NULL, program, length * sizeof *program);
 }
 
-/* Rules of count, each of which takes six instructions and its answer. */
+/* Rules of count, each of which takes four instructions and its answer. */
 static int
 finish_with(unsigned calls, unsigned rules)
 {
