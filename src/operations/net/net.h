@@ -20,6 +20,13 @@ enum {
 
 /* All three kinds of object are one of these. */
 typedef struct errand__socket errand__socket;
+enum errand__path { /* of a file that a bind made */
+                    ERRAND__PATH_NONE = 0,
+                    ERRAND__PATH_MADE = 1,
+                    ERRAND__PATH_LISTED = 2, /* it is to go */
+                    ERRAND__PATH_GOES = 3,   /* somebody removes it */
+                    ERRAND__PATH_GONE = 4
+};
 struct errand__socket {
     /* refs: the host's references and those of operations.
      * Writers: whoever holds or abandons.   Readers: the same.
@@ -39,14 +46,16 @@ struct errand__socket {
     errand__seat source, sink;
     /* The owner does nothing with fd outside of it, and a close operation closes fd inside. */
     errand__lock lock;
-    bool closed;  /* guarded by lock */
-    bool unlinks; /* a path of this file, made by the bind */
+    bool closed; /* guarded by lock */
+    /* Of a path.  Immutable: file, owner; helpers: of the last reference. */
     dev_t device;
     ino_t inode;
-    errand_helpers *helpers;    /* of unlinks: those that do it: a reference, or NULL */
-    errand__socket *next_going; /* see path.c; guarded by its lock */
-    pid_t owner;                /* the process that made its path */
-    bool goes;                  /* the same: somebody removes its path */
+    pid_t owner;             /* the process that made it */
+    errand_helpers *helpers; /* those that remove it: a reference, or NULL */
+    /* Guarded by the lock of path.c, once it is listed. */
+    errand__socket *next_going;
+    enum errand__path path;
+    bool let; /* the last reference is gone: whoever removes the path ends the socket */
     socklen_t peer_size, local_size; /* of names; local_size 0 = ask the system */
     unsigned char names[];           /* the peer's, then the local one */
 };
@@ -116,7 +125,9 @@ errand__socket *errand__path_create(int fd, const errand__name *peer, socklen_t 
                                     const errand__name *local, socklen_t local_size);
 /* What was made, with the helpers that its path needs. */
 errand__socket *errand__path_take(errand__wait *wait, errand__socket **take_socket);
-void errand__path_let(errand__socket *socket); /* and the socket ends */
+/* close: it is in nobody's way any more.  let: the same, and it goes, and the socket ends. */
+void errand__path_close(errand__socket *socket);
+void errand__path_let(errand__socket *socket);
 
 /* ---- what operations and sources both do (listen.c, receive.c) ------------------------------------ */
 /* Takes a connection that is there: 0, PENDING = none is, or a failure. */

@@ -4,7 +4,8 @@
  * Design notes
  * - A path lies on a disk, so a helper thread makes it and removes it.  The removal is not waited for
  *   by who let the socket go, but by whoever finds the file in the way of a bind, by whatever name: a
- *   socket whose path is to go stands in a list of the process, and who binds there removes it first.
+ *   socket that was closed or let go stands in a list of the process until its path has gone, and who
+ *   binds there removes it first, whoever still has the socket.
  * - A file that took the path's place is somebody else's, and stays.
  * - In a forked child nothing of this is owed: the list is empty there, and what was inherited is
  *   closed alone.  The lock is held over the fork, so that it is free on both sides. */
@@ -82,7 +83,8 @@ remove_file(errand__socket *socket)
         unlink(path);
 }
 
-/* Of one that was marked as begun. */
+/* Of one that was marked as begun.  Its descriptor is open until the file is gone: as long as it is, no other
+ * file has the same number. */
 static void
 go(errand__socket *socket)
 {
@@ -94,10 +96,13 @@ go(errand__socket *socket)
     while (*at != socket)
         at = &(*at)->next_going;
     *at = socket->next_going;
+    socket->path = ERRAND__PATH_GONE;
+    bool ends = socket->let;
     atomic_fetch_add_explicit(&gone, 1, memory_order_release); /* Pairs: path-gone */
     errand__lock_release(&lock);
     errand__futex_wake(&gone, INT32_MAX);
-    errand__socket_end(socket);
+    if (ends)
+        errand__socket_end(socket);
 }
 
 /* arg names the socket, which may be gone by now, by whoever wanted its path. */
@@ -108,34 +113,58 @@ go_if_there(void *arg)
 
     errand__lock_acquire(&lock);
     for (socket = going; socket != NULL; socket = socket->next_going)
-        if (socket == arg && !socket->goes)
+        if (socket == arg && socket->path == ERRAND__PATH_LISTED)
             break;
     if (socket != NULL)
-        socket->goes = true;
+        socket->path = ERRAND__PATH_GOES;
     errand__lock_release(&lock);
     if (socket != NULL)
         go(socket);
     return 0;
 }
 
-/* Nobody can connect any more from here on. */
+/* With the lock. */
+static void
+list(errand__socket *socket)
+{
+    if (socket->path != ERRAND__PATH_MADE)
+        return;
+    socket->path = ERRAND__PATH_LISTED;
+    socket->next_going = going;
+    going = socket;
+}
+
+void
+errand__path_close(errand__socket *socket)
+{
+    if (socket->owner != getpid())
+        return; /* or it has none */
+    errand__lock_acquire(&lock);
+    list(socket);
+    errand__lock_release(&lock);
+}
+
 void
 errand__path_let(errand__socket *socket)
 {
     errand_helpers *helpers = socket->helpers;
-    int fd = atomic_exchange_explicit(&socket->fd, -1, memory_order_relaxed);
+    bool ends = socket->owner != getpid(), waits = false;
 
-    errand__operation_fd_close(&fd);
     socket->helpers = NULL;
-    if (socket->owner != getpid()) {
-        errand__socket_end(socket);
-    } else {
+    if (!ends) {
+        (void)shutdown(errand__socket_fd(socket),
+                       SHUT_RDWR); /* nobody can connect any more */
         errand__lock_acquire(&lock);
-        socket->next_going = going;
-        going = socket;
+        list(socket);
+        ends = socket->path == ERRAND__PATH_GONE;
+        waits = socket->path == ERRAND__PATH_LISTED;
+        socket->let = true; /* else it is who removes the path that ends it */
         errand__lock_release(&lock);
-        errand_helpers_call(helpers, go_if_there, socket);
     }
+    if (ends)
+        errand__socket_end(socket);
+    if (waits)
+        errand_helpers_call(helpers, go_if_there, socket);
     errand_helpers_abandon(&helpers);
 }
 
@@ -171,6 +200,15 @@ going_as(const struct stat *file)
     return socket;
 }
 
+static bool
+has_changed(const errand__name *name, const struct stat *before)
+{
+    struct stat now;
+
+    return look(name, &now) ? now.st_dev != before->st_dev || now.st_ino != before->st_ino
+                            : errno == ENOENT;
+}
+
 /* Has a file that was in the way gone? */
 static bool
 await_file(const errand__name *name)
@@ -184,12 +222,12 @@ await_file(const errand__name *name)
         unsigned before =
             atomic_load_explicit(&gone, memory_order_acquire); /* Pairs: path-gone */
         errand__socket *socket = going_as(&file);
-        bool mine = socket != NULL && !socket->goes;
+        bool mine = socket != NULL && socket->path == ERRAND__PATH_LISTED;
         if (mine)
-            socket->goes = true;
+            socket->path = ERRAND__PATH_GOES;
         errand__lock_release(&lock);
-        if (socket == NULL)
-            return found;
+        if (socket == NULL) /* or it went after the first look */
+            return found || has_changed(name, &file);
         if (mine)
             go(socket);
         else
@@ -233,7 +271,7 @@ errand__path_create(int fd, const errand__name *peer, socklen_t peer_size,
     if (made == NULL || !is_path || !look(local, &now))
         return made;
     (void)pthread_once(&followed, follow_forks);
-    made->unlinks = true;
+    made->path = ERRAND__PATH_MADE;
     made->owner = getpid();
     made->device = now.st_dev;
     made->inode = now.st_ino;
@@ -246,7 +284,7 @@ errand__path_take(errand__wait *wait, errand__socket **take_socket)
     errand__socket *made = *take_socket;
 
     *take_socket = NULL;
-    if (made != NULL && made->unlinks) {
+    if (made != NULL && made->path != ERRAND__PATH_NONE) {
         made->helpers = wait->helpers;
         wait->helpers = NULL;
     }

@@ -49,7 +49,7 @@ errand__socket_abandon(errand__socket *socket)
     if (socket == NULL ||
         atomic_fetch_sub_explicit(&socket->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (socket->unlinks)
+    if (socket->path != ERRAND__PATH_NONE)
         errand__path_let(socket);
     else
         errand__socket_end(socket);
@@ -79,6 +79,7 @@ errand__socket_close(errand__socket *socket)
         shutdown(fd, SHUT_RDWR);
     socket->closed = true;
     errand__lock_release(&socket->lock);
+    errand__path_close(socket);
 }
 
 errand_endpoint

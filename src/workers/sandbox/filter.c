@@ -297,6 +297,9 @@ rules_of_descriptors(rules *self)
     /* Up to locks; no owner, no lease, no seal. */
     errand__bpf_test lifeline[] = {is(0, ERRAND__WIRE_LIFELINE_FD), is(1, F_SETFL)};
     rule(self, invalid, 2, lifeline);
+    /* Nor a second one: its flags are those of the file, whatever number it has. */
+    errand__bpf_test second[] = {is(0, ERRAND__WIRE_LIFELINE_FD), is(1, F_DUPFD)};
+    rule(self, invalid, 2, second);
     rule_range(self, SECCOMP_RET_ALLOW, 1, 0, F_SETLKW);
     rule_range(self, invalid, 1, F_SETLKW + 1, FCNTL_MAX);
     rule_range(self, invalid, 1, F_LINUX, F_LINUX + FCNTL_MAX);

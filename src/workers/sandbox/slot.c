@@ -194,6 +194,17 @@ errand__slot_cut(errand__sandbox_slot *slot)
     errand__lifeline_cut(&slot->lifeline);
 }
 
+/* A large response that nobody took. */
+static void
+forget_gathered(errand__sandbox_slot *slot)
+{
+    if (slot->gathered.room < ERRAND__KEEP_LEAST)
+        return;
+    errand__mem_free(NULL, slot->gathered.bytes, slot->gathered.room);
+    slot->gathered.bytes = NULL;
+    slot->gathered.room = 0;
+}
+
 void
 errand__slot_clear(errand__sandbox_slot *slot)
 {
@@ -201,11 +212,7 @@ errand__slot_clear(errand__sandbox_slot *slot)
     errand__group_destroy(&slot->pool->groups, &slot->group);
     map_nothing(slot->request, slot->mapped_request);
     map_nothing(slot->response, slot->mapped_response);
-    if (slot->gathered.room > slot->pool->response_size) {
-        errand__mem_free(NULL, slot->gathered.bytes, slot->gathered.room);
-        slot->gathered.bytes = NULL;
-        slot->gathered.room = 0;
-    }
+    forget_gathered(slot);
 }
 
 /* ---- one job ---------------------------------------------------------------------------------- */
@@ -337,6 +344,7 @@ errand__slot_release(errand__sandbox_slot *slot, errand__slot_intent intent)
         intent = ERRAND__INTENT_CLOSE;
     if (intent == ERRAND__INTENT_NONE)
         errand__slot_scrub(slot);
+    forget_gathered(slot);
     if (slot->intent == ERRAND__INTENT_NONE)
         slot->intent = intent;
     slot->record = NULL;

@@ -154,6 +154,13 @@ rpath_reads_below_its_paths_only(void **state)
     expect(&policy, "map code", 0, NULL, EACCES);
     expect_call(&policy, SYS_fcntl, 0, F_SETOWN, 1, 0, NULL, EINVAL);
     expect_call(&policy, SYS_fcntl, 0, F_GETFL, 0, 0, NULL, 0);
+    /* The lifeline stays as it is, under whatever number. */
+    expect_call(&policy, SYS_fcntl, ERRAND__WIRE_LIFELINE_FD, F_SETFL, 0, 0, NULL,
+                EINVAL);
+    expect_call(&policy, SYS_fcntl, ERRAND__WIRE_LIFELINE_FD, F_DUPFD, 0, 0, NULL,
+                EINVAL);
+    expect_call(&policy, SYS_fcntl, ERRAND__WIRE_LIFELINE_FD, F_DUPFD_CLOEXEC, 0, 0, NULL,
+                EINVAL);
 }
 
 static void
