@@ -28,19 +28,19 @@ static errand__socket *going; /* guarded by lock: those whose paths are to go */
 static atomic_uint gone;
 
 static void
-before_fork(void)
+before_fork(void) ERRAND_ACQUIRES(lock)
 {
     errand__lock_acquire(&lock);
 }
 
 static void
-after_fork(void)
+after_fork(void) ERRAND_RELEASES(lock)
 {
     errand__lock_release(&lock);
 }
 
 static void
-after_fork_in_child(void)
+after_fork_in_child(void) ERRAND_RELEASES(lock)
 {
     going = NULL;
     errand__lock_release(&lock);
