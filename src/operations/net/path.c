@@ -70,6 +70,12 @@ errand__net_call(errand_job *job, errand__wait *wait, bool looks_up,
     return 0;
 }
 
+static bool
+is_of(const errand__socket *socket, const struct stat *file)
+{
+    return socket->device == file->st_dev && socket->inode == file->st_ino;
+}
+
 static void
 remove_file(errand__socket *socket)
 {
@@ -78,8 +84,7 @@ remove_file(errand__socket *socket)
     struct stat now;
 
     memcpy(path, local.path, local.path_size);
-    if (lstat(path, &now) == 0 && now.st_dev == socket->device &&
-        now.st_ino == socket->inode)
+    if (lstat(path, &now) == 0 && is_of(socket, &now))
         unlink(path);
 }
 
@@ -194,8 +199,7 @@ going_as(const struct stat *file)
 {
     errand__socket *socket = going;
 
-    while (socket != NULL &&
-           (socket->device != file->st_dev || socket->inode != file->st_ino))
+    while (socket != NULL && !is_of(socket, file))
         socket = socket->next_going;
     return socket;
 }
