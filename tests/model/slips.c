@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "errand/base.h"
+#include "errand/portable.h"
 #include "play.h"
 
 /* reports: how often the hook was called.
@@ -115,14 +116,19 @@ play_slip_inside(play_op *op, errand_job *job)
     unsigned before = reports_now();
     errand_spec no_spec = {.struct_size = 1};
     errand_payload payload = {0};
+    errand_command no_command = {.fn = NULL};
     errand_waker *waker;
 
     if (errand_payload_alloc(job, 8, NULL) != NULL ||
         errand_job_defer(job, NULL, op) != ERRAND_EINVAL ||
         errand_job_follow(job, NULL, op) != ERRAND_EINVAL ||
         errand_job_follow(job, &no_spec, op) != ERRAND_EINVAL ||
-        reports_now() - before != 4)
+        errand_job_post(job, NULL) != ERRAND_EINVAL ||
+        errand_job_post(job, &no_command) != ERRAND_EINVAL ||
+        errand_portable_take(job, NULL) || reports_now() - before != 7)
         play_fail(p, "op %d may do what no job may", op->index);
+    if (errand_portable_take(job, &payload) || payload.data != NULL)
+        play_fail(p, "op %d takes bytes that nobody handed in", op->index);
     errand_testing_fail_allocation(1);
     errand_status status = errand_job_defer(job, run_never, op);
     errand_testing_fail_allocation(1);
