@@ -167,12 +167,22 @@ local_flush(errand_lease *lease)
     mine->loop->flushing = false;
 }
 
+/* May a round find something?  Often the flush, which asks the kernel too, has left nothing. */
+static bool
+any_news(errand__loop *loop)
+{
+    return loop->resting || !loop->ready || loop->wheel.count != 0 ||
+           errand__loop_holds(loop) || loop->backend->idle == NULL ||
+           !loop->backend->idle(loop);
+}
+
 static void
 local_collect(errand_lease *lease)
 {
     errand__loop_lease *mine = lease->impl;
 
-    go_round(mine->loop);
+    if (any_news(mine->loop))
+        go_round(mine->loop);
     look_after_left();
 }
 

@@ -107,6 +107,8 @@ typedef struct errand__backend {
      * turn hands over, be it one that waits?  NULL = a turn is wanted then. */
     bool (*wanted)(errand__loop *loop);
     bool (*filled)(errand__loop *loop);
+    /* Would a turn without waiting find nothing?  NULL = only a turn knows. */
+    bool (*idle)(errand__loop *loop);
     /* For whoever waits elsewhere: what becomes readable between rest and rouse, when there is
      * something to do, or at that time (UINT64_MAX = none).  -1: it cannot be made. */
     int (*descriptor)(errand__loop *loop);

@@ -314,6 +314,16 @@ uring_filled(errand__loop *loop)
     return io_uring_sq_ready(&self->ring) != 0;
 }
 
+/* The kernel's flag counts here, whether or not a call has asked since the last turn. */
+static bool
+uring_idle(errand__loop *loop)
+{
+    errand__uring *self = loop->state;
+
+    return !uring_wanted(loop) && !uring_filled(loop) &&
+           (IO_URING_READ_ONCE(*self->ring.sq.kflags) & IORING_SQ_TASKRUN) == 0;
+}
+
 static void
 uring_turn(errand__loop *loop, uint64_t timeout_ns)
 {
@@ -345,6 +355,7 @@ const errand__backend errand__uring_backend = {
     .turn = uring_turn,
     .wanted = uring_wanted,
     .filled = uring_filled,
+    .idle = uring_idle,
     .descriptor = errand__uring_descriptor,
     .rest = errand__uring_rest,
     .rouse = errand__uring_rouse,
