@@ -6,7 +6,7 @@
  * because what comes after them has to go on (O76).  The jump crosses only frames of the body. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 
 /* innermost: the thread's own; no other thread looks at it. */
 static _Thread_local errand__frame *innermost;

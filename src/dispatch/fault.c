@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 #include "dispatch/fault.h"
 
 #define PAGE           ((size_t)4096)

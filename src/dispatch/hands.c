@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Design notes: one worker's context, and how a body is entered and left.
- *
- * What a body makes (payload, failure, follow-ups, deferred cleanups) stays in the errand_job
- * until the exchange to SETTLED is won; only then is the record written.  So a body whose
- * operation was settled for it (written off) can go on as long as it likes without a race, and
- * what it made is dropped when it comes back.
- *
- * A payload that a failing body left goes with the record too: nobody is shown half a result, but
- * it is dropped by the owner after the handler, like any other (O23).
+/* Design notes: one worker's context, and how a body is entered.
  *
  * Times: the group's clock reading plus the cycle counter, which costs a fraction of a clock
  * call; a job's start is the end of the one before it.  Even that costs as much as a tiny job,
  * so where jobs were measured to be tiny, eight share a reading. */
 #include <string.h>
 #include "core/pause.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 
 static bool keep(errand_job *job, int32_t answer);
 
@@ -49,160 +41,6 @@ errand__hands_clock(errand__hands *hands)
     hands->base_ns = errand__clock_now();
     hands->now_ns = hands->base_ns;
     hands->base_cycles = hands->cycles = errand__cycles();
-}
-
-/* A drop or deferred cleanup panicked: it ends there, and what it had in hand is given up (O76). */
-static void
-count_panic(errand__hands *hands)
-{
-    hands->destructor_panics++;
-    hands->leaked++;
-}
-
-static void
-run_defer(void *arg)
-{
-    errand__defer *defer = arg;
-
-    defer->fn(defer->arg);
-}
-
-static ERRAND_COLD void
-run_defers(errand_job *job)
-{
-    char text[64];
-
-    while (job->defers != NULL) {
-        errand__defer *defer = job->defers;
-
-        job->defers = defer->next;
-        if (errand__contained(run_defer, defer, text, sizeof text))
-            count_panic(job->hands);
-        errand__mem_free(NULL, defer, sizeof *defer);
-    }
-}
-
-/* The memory of errand_job_alloc goes with the job.  The whole arena may be reset when it holds
- * nothing but this job's blocks (O77). */
-static ERRAND_COLD void
-release_memory(errand_job *job)
-{
-    errand__hands *hands = job->hands;
-
-    if (job->is_async) {
-        errand__job_blocks_free(job);
-        return;
-    }
-    if (errand__arena_live(hands->arena) == hands->arena_blocks)
-        errand__arena_reset(hands->arena);
-    else
-        hands->leaked += hands->arena_blocks;
-    hands->arena_blocks = hands->arena_bytes = 0;
-}
-
-static void
-stamp_times(errand_job *job, errand__record *record)
-{
-    errand__hands *hands = job->hands;
-    uint64_t end;
-
-    if (hands->here)
-        return;
-    if (hands->block->times == ERRAND_TIMES_EXACT) {
-        errand__hands_read(hands);
-        errand__record_label(record)->t_start = job->t_start;
-        errand__record_label(record)->t_end = errand__block_now(hands->block);
-        record->times = 1; /* the label has them */
-        return;
-    }
-    errand__hands_glance(hands);
-    end = hands->now_ns;
-    record->times = errand__times_pack(job->t_start - hands->block->epoch_ns,
-                                       end > job->t_start ? end - job->t_start : 0);
-}
-
-/* A body whose operation was settled meanwhile: all that it made is dropped. */
-static ERRAND_COLD void
-finish_late(errand_job *job)
-{
-    unsigned panics = errand__payload_drop(&job->payload) +
-                      errand__details_drop(job->hands->block, job->follows);
-
-    for (; panics > 0; panics--)
-        count_panic(job->hands);
-    if (job->failure != NULL)
-        errand__failure_give(job->hands->block, job->failure);
-    errand__hands_read(job->hands);
-}
-
-/* The end of every body, one way or the other.  After the put neither record nor job is touched
- * (O23). */
-static void
-finish(errand_job *job, errand_outcome outcome, errand_code code, int32_t job_code)
-{
-    errand__hands *hands = job->hands;
-    errand__record *record = job->record;
-    errand__putter *putter =
-        hands->owners || hands->owned ? &errand__owner_putter : &hands->putter;
-    uint64_t flags = job->message_lost ? ERRAND__FLAG_LOST : 0;
-
-    ERRAND__PAUSE("body-done");
-    if (job->defers != NULL)
-        run_defers(job);
-    if (hands->fault != NULL)
-        errand__fault_disarm(hands->fault);
-    if (job->is_async || hands->arena_blocks != 0)
-        release_memory(job);
-    hands->job = NULL;
-    job->record = NULL;
-    if (!(hands->here || hands->owned
-              ? errand__settle_begin_here(hands->block, record, job->generation, outcome,
-                                          code, flags)
-              : errand__settle_begin(record, job->generation, ERRAND__RUNNING, outcome,
-                                     code, flags))) {
-        finish_late(job);
-        errand__return(hands->block, record);
-        return;
-    }
-    record->payload = job->payload;
-    if (job_code != 0 || job->sys_errno != 0 || job->follows != 0 ||
-        job->failure != NULL) {
-        record->job_code = job_code; /* arming cleared them; the line is the owner's */
-        record->sys_errno = job->sys_errno;
-        record->details = errand__details_join(job->follows, job->failure);
-    }
-    stamp_times(job, record);
-    if (hands->here) {
-        hands->here = false;
-        errand__settle_here(record, hands->cell);
-        return;
-    }
-    errand__settle(hands->block, record, hands->cell, putter);
-}
-
-static ERRAND_COLD void
-finish_failed(errand_job *job, int32_t answer)
-{
-    if (answer < 0)
-        errand_job_message(job,
-                           "the job answered %d, but negative codes are the library's; "
-                           "answer 1 or more",
-                           (int)answer);
-    finish(job, ERRAND_FAILED, ERRAND_CODE_JOB, answer);
-}
-
-static void
-finish_answer(errand_job *job, int32_t answer)
-{
-    if (answer == 0) {
-        if (job->failure != NULL) {
-            errand__failure_give(job->hands->block, job->failure);
-            job->failure = NULL;
-        }
-        finish(job, ERRAND_COMPLETED, ERRAND_CODE_NONE, 0);
-        return;
-    }
-    finish_failed(job, answer);
 }
 
 static inline void
@@ -251,7 +89,7 @@ errand__hands_execute(errand__hands *hands, errand__block *block, errand__record
     int32_t answer = record->job->run(job, record->state, &job->payload);
     if (hands->interrupt != NULL)
         errand__interrupt_close(hands->interrupt);
-    finish_answer(job, answer);
+    errand__hands_finish_answer(job, answer);
     return true;
 }
 
@@ -298,7 +136,7 @@ errand__hands_execute_here(errand__hands *hands, errand__block *block,
     begin(job, hands, block, record, generation, cell);
     answer = record->job->run(job, record->state, &job->payload);
     if (answer != 0 || !finish_here(job, record, cell))
-        finish_answer(job, answer);
+        errand__hands_finish_answer(job, answer);
     return true;
 }
 
@@ -319,7 +157,7 @@ errand__hands_panicked(errand__hands *hands, const char *message)
     }
     if (job->is_async)
         job->finished = true;
-    finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
+    errand__hands_finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
 }
 
 void
@@ -328,7 +166,7 @@ errand__hands_crashed(errand__hands *hands, const errand_fault *fault)
     if (hands->job == NULL)
         return;
     errand__fault_note(fault, hands);
-    finish(hands->job, ERRAND_CRASHED, ERRAND_CODE_CRASHED, 0);
+    errand__hands_finish(hands->job, ERRAND_CRASHED, ERRAND_CODE_CRASHED, 0);
 }
 
 /* ---- bodies in other processes ------------------------------------------------------------- */
@@ -365,9 +203,9 @@ errand__hands_back(errand_job *job, errand_outcome outcome, errand_code code,
 {
     job->finished = true;
     if (outcome == ERRAND_COMPLETED || code == ERRAND_CODE_JOB)
-        finish_answer(job, answer);
+        errand__hands_finish_answer(job, answer);
     else
-        finish(job, outcome, code, answer);
+        errand__hands_finish(job, outcome, code, answer);
 }
 
 /* ---- async -------------------------------------------------------------------------------- */
@@ -389,9 +227,9 @@ finish_kept(errand_job *job)
 {
     job->finished = true;
     if (job->keeps_panic)
-        finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
+        errand__hands_finish(job, ERRAND_PANICKED, ERRAND_CODE_PANIC, 0);
     else
-        finish_answer(job, job->kept_answer);
+        errand__hands_finish_answer(job, job->kept_answer);
 }
 
 errand__poll
@@ -412,7 +250,7 @@ errand__hands_start(errand__hands *hands, errand__block *block, errand__record *
                  : record->job->start(job, record->state, &job->payload);
     if (answer != 0 && !keep(job, answer)) {
         job->finished = true;
-        finish_answer(job, answer);
+        errand__hands_finish_answer(job, answer);
         return ERRAND__POLL_ENDED;
     }
     hands->job = NULL;
@@ -443,7 +281,7 @@ errand__hands_poll(errand__hands *hands, errand_waker *waker)
         return ERRAND__POLL_PENDING;
     }
     job->finished = true;
-    finish_answer(job, answer);
+    errand__hands_finish_answer(job, answer);
     return ERRAND__POLL_ENDED;
 }
 
@@ -456,6 +294,6 @@ errand__hands_drop_pending(errand__hands *hands, errand_waker *waker)
         return false;
     job->hands = hands;
     job->finished = true;
-    finish(job, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, 0);
+    errand__hands_finish(job, ERRAND_CANCELLED, ERRAND_CODE_CANCELLED, 0);
     return true;
 }

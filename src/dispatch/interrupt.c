@@ -11,7 +11,7 @@
  *   token then, both with the lock: one of the two sees the other, and the body is signalled. */
 #include <signal.h>
 #include "core/pause.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 
 #define DISTANCE_FIRST UINT64_C(1000000)
 #define DISTANCE_MOST  UINT64_C(1000000000)

@@ -6,7 +6,7 @@
  * pool at their first use, so a job that succeeds never touches it. */
 #include <string.h>
 #include "errand/portable.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 
 typedef struct errand__block_link { /* async: before each block of errand_job_alloc */
     struct errand__block_link *next;

@@ -5,7 +5,7 @@
  * says whether a body of a seeded runtime is on the calling thread.  It offers that to whoever has
  * errand_traps_attach, a weak name: the program itself, or what was loaded before it. */
 #include "errand/traps.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 
 extern void errand_traps_attach(const errand_traps_port *held_port) __attribute__((weak));
 

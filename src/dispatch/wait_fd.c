@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/pause.h"
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 #include "errand/wait.h"
 
 #define SLICE_NS UINT64_C(10000000)

@@ -7,7 +7,7 @@
  *
  * One that nobody else holds at its job's end stays with the extra, for the next async job. */
 #include <string.h>
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 
 errand_waker *
 errand__waker_create(void)

@@ -4,7 +4,7 @@
 /* workers: hands.  Executors and leases.  Workers see dispatches, never registrars' counters or
  * the runtime: they can neither forge a name nor settle twice. */
 #include <pthread.h>
-#include "dispatch/dispatch.h"
+#include "dispatch/hands.h"
 #include "errand/executor.h"
 
 typedef struct errand__executor_ops errand__executor_ops;

@@ -245,7 +245,11 @@ int errand__loop_begin(errand__loop *loop, int bell);
 void errand__loop_end(errand__loop *loop);
 /* The loop whose job runs on this thread now; NULL = none does. */
 errand__loop *errand__loop_current(void);
+/* turns.c.  queue: a woken job.  run_woken: each lease that has some, one turn.  end_turn: the first lease's,
+ * also one that a panic ended. */
 void errand__loop_queue(errand__loop *loop, errand_waker *waker);
+void errand__loop_run_woken(errand__loop *loop);
+void errand__loop_end_turn(errand__loop *loop);
 /* One round: woken jobs, requests, timers; waits at most so long if there was nothing. */
 void errand__loop_round(errand__loop *loop, uint64_t timeout_ns);
 /* A job's body was left, by a panic or a thread's exit. */
