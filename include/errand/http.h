@@ -14,7 +14,9 @@
  *   "http=libcurl", else "http=no") and when it runs, which is when it is loaded, at first
  *   use.  Without it, and while it cannot be loaded, all answer EUNSUPPORTED.
  * Class: interruptible, async, for a reactor (errand/io.h), which waits for libcurl's
- *   sockets: no thread is made.  So names are looked up before; nothing here does.
+ *   sockets: libcurl makes no thread.  So names are looked up before; nothing here does.
+ *   A connection of https is made secure by a helper of the reactor, since certificates are
+ *   read from the disk for each; a helper that has begun ends when the disk lets it.
  * Certificates are checked against the system's authorities.  Proxies, cookies, user
  *   names and the environment are not looked at.  HTTP 1.1; each request has a connection
  *   of its own.

@@ -4,10 +4,14 @@
  * Design notes: libcurl changes its mind about sockets while requests to wait for them are under way.
  * A slot's request is asked back when it no longer fits, and made anew once it has come;
  * what it then says of a socket that is gone is not passed on.
+ * libcurl reads and understands all authorities' certificates when a connection begins, which takes
+ * the disk and then the processor tens of milliseconds: until a connection is secure, whatever libcurl
+ * does of it is done by a helper thread, and nobody here looks at the transfer meanwhile.
  * As long as a server sends faster than it is read, libcurl wants to go on at once, for ever: it gets
  * a bounded number of steps per poll, so that limits, cancels and other jobs have their turn. */
 #include <errno.h>
 #include <poll.h>
+#include "core/pause.h"
 #include "errand/traps.h"
 #include "operations/http/http.h"
 
@@ -23,42 +27,76 @@ errand__http_drive_turn(errand_job *job, errand__http_drive *drive,
         drive->until =
             drive->limit_ns > UINT64_MAX - now ? UINT64_MAX : now + drive->limit_ns;
     } else if (errand_job_cancelled(job)) {
-        return errand__operation_failed(
-            job, ERRAND_OPERATION_STOPPED, "%s: it was cancelled",
-            errand__operation_show(errand__transfer_url(transfer)).text);
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "%s: it was cancelled", transfer->shown.text);
     }
-    errand__http_drive_hear(drive, transfer);
-    return 0;
+    return errand__http_drive_hear(job, drive, transfer);
 }
 
-void
-errand__http_drive_hear(errand__http_drive *drive, errand__transfer *transfer)
+/* Is there news of sockets? */
+static bool
+collect(errand__http_drive *drive)
 {
-    for (size_t i = 0; i < HTTP_SOCKETS && !transfer->over; i++) {
+    bool any = false;
+
+    for (size_t i = 0; i < HTTP_SOCKETS; i++) {
         errand_io *io = &drive->polls[i];
 
+        drive->news[i].fd = -1;
         if (!drive->polling[i] || !io->done)
             continue;
         drive->polling[i] = false;
-        if (transfer->wants[i].fd == io->fd && io->result > 0)
-            errand__transfer_act(transfer, io->fd, (uint32_t)io->result);
-        else if (transfer->wants[i].fd == io->fd && io->result < 0 &&
-                 io->result != -ECANCELED)
-            errand__transfer_act(transfer, io->fd, POLLERR);
+        if (io->result == 0 || io->result == -ECANCELED)
+            continue;
+        drive->news[i].fd = io->fd;
+        drive->news[i].events = io->result < 0 ? POLLERR : (uint32_t)io->result;
+        any = true;
     }
-    if (drive->timing && drive->timer.done)
-        drive->timing = false;
-    errand__transfer_timers(transfer);
+    return any;
 }
 
-/* Requests for what the transfer waits for, and a timer until then. */
+/* The loop, or a helper: what came, and what is due. */
+static int32_t
+pass_on(void *arg)
+{
+    errand__http_drive *drive = arg;
+    errand__transfer *transfer = drive->transfer;
+
+    ERRAND__PAUSE("http");
+    for (size_t i = 0; i < HTTP_SOCKETS && !transfer->over; i++)
+        if (drive->news[i].fd >= 0 && drive->news[i].fd == transfer->wants[i].fd)
+            errand__transfer_act(transfer, drive->news[i].fd, drive->news[i].events);
+    errand__transfer_timers(transfer);
+    return 0;
+}
+
+int32_t
+errand__http_drive_hear(errand_job *job, errand__http_drive *drive,
+                        errand__transfer *transfer)
+{
+    if (drive->timing && drive->timer.done)
+        drive->timing = false;
+    if (drive->calling && !drive->call.done)
+        return errand__http_drive_wait(job, drive, transfer);
+    drive->calling = false;
+    bool due = collect(drive) || transfer->timer_at <= errand__clock_now();
+    if (!due || transfer->over)
+        return 0;
+    drive->transfer = transfer;
+    drive->call = (errand_io){.kind = ERRAND_IO_CALL, .function = pass_on, .arg = drive};
+    drive->calling = transfer->apart && errand_io_start(job, &drive->call) == ERRAND_OK;
+    return drive->calling ? errand__http_drive_wait(job, drive, transfer)
+                          : pass_on(drive);
+}
+
+/* Requests for what the transfer waits for, if a helper has it not; a timer until then. */
 static errand_status
 arm(errand_job *job, errand__http_drive *drive, const errand__transfer *transfer,
     uint64_t until)
 {
     errand_status status = ERRAND_OK;
 
-    for (size_t i = 0; i < HTTP_SOCKETS && status == ERRAND_OK; i++) {
+    for (size_t i = 0; i < HTTP_SOCKETS && !drive->calling && status == ERRAND_OK; i++) {
         errand_io *io = &drive->polls[i];
         int fd = transfer->wants[i].fd;
         uint32_t events = transfer->wants[i].events;
@@ -85,14 +123,14 @@ int32_t
 errand__http_drive_wait(errand_job *job, errand__http_drive *drive,
                         errand__transfer *transfer)
 {
-    uint64_t until =
-        transfer->timer_at < drive->until ? transfer->timer_at : drive->until;
+    uint64_t until = drive->until;
 
+    if (!drive->calling && transfer->timer_at < until)
+        until = transfer->timer_at;
     if (errand__clock_now() >= drive->until)
         return errand__operation_failed(
             job, ERRAND_OPERATION_TIMEOUT, "%s: it took longer than %s",
-            errand__operation_show(errand__transfer_url(transfer)).text,
-            errand__operation_length(drive->limit_ns).text);
+            transfer->shown.text, errand__operation_length(drive->limit_ns).text);
     if (arm(job, drive, transfer, until) != ERRAND_OK)
         return errand__operation_no_reactor(job);
     return ERRAND_PENDING;

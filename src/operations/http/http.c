@@ -160,7 +160,9 @@ finish(errand_job *job, http_state *http, errand_payload *out_payload)
         return code;
     if (!may)
         return errand__http_give(job, &http->transfer, location, out_payload);
-    errand__http_drive_hear(&http->drive, transfer);
+    code = errand__http_drive_hear(job, &http->drive, transfer);
+    if (code != 0)
+        return code;
     return transfer->over ? errand__transfer_result(job, transfer)
                           : errand__http_drive_wait(job, &http->drive, transfer);
 }
@@ -197,7 +199,7 @@ follow(errand_job *job, http_state *http, const char *location, bool *out_may)
         http->flags &= ~(uint32_t)ERRAND_HTTP_POST;
         http->method[0] = 0;
     }
-    if (!errand__transfer_again(http->transfer, url, repeats))
+    if (!errand__transfer_again(http->transfer, url, next.secure, repeats))
         return errand__operation_no_memory(job, sizeof url);
     *out_may = true;
     return 0;

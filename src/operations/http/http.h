@@ -73,7 +73,11 @@ typedef struct errand__transfer {
     errand__transfer_trouble trouble;
     const errand__growing *trouble_in;
     bool streams, paused, head_done, over;
+    bool
+        apart; /* its connection is not secure yet, but will be: no loop does what is next */
     CURLcode result;
+    errand__operation_shown
+        shown; /* its url; may be looked at while somebody drives it */
     /* Of an upload: what libcurl may take now; there is no more; it has asked for more. */
     const char *piece;
     size_t piece_left;
@@ -87,7 +91,8 @@ bool errand__transfer_set_up(errand__transfer *transfer, const errand_http_confi
                              const errand__origin *origin, bool uploads);
 void errand__transfer_destroy(errand__transfer *transfer); /* NULL-safe */
 /* Another url with the same settings; repeats false = GET, without a body, from now on. */
-bool errand__transfer_again(errand__transfer *transfer, const char *url, bool repeats);
+bool errand__transfer_again(errand__transfer *transfer, const char *url, bool secure,
+                            bool repeats);
 /* There is something at a socket (events of poll), or its time has come (fd -1). */
 void errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events);
 /* Does what is due, but not for ever. */
@@ -104,15 +109,22 @@ const char *errand__transfer_url(const errand__transfer *transfer);
 /* ---- a body that waits for what a transfer waits for (drive.c) ------------------------------------- */
 typedef struct errand__http_drive {
     uint64_t limit_ns, until;
-    errand_io polls[HTTP_SOCKETS], timer;
+    errand_io polls[HTTP_SOCKETS], timer, call;
+    struct {
+        int fd; /* -1 = none */
+        uint32_t events;
+    } news[HTTP_SOCKETS];       /* of what was polled; the call's while it is out */
+    errand__transfer *transfer; /* the call's */
     bool begun, polling[HTTP_SOCKETS], timing;
+    bool calling; /* a helper has the transfer */
 } errand__http_drive;
-/* At the begin of each poll: 0, or it is to end: cancelled, or beyond its limit, which is looked at
- * where the transfer still has something to do. */
+/* At the begin of each poll: 0; PENDING: nobody may look at the transfer now; or it is to end:
+ * cancelled, or beyond its limit, which is looked at where the transfer still has something to do. */
 int32_t errand__http_drive_turn(errand_job *job, errand__http_drive *drive,
                                 errand__transfer *transfer);
-/* Passes on what came, and what is due. */
-void errand__http_drive_hear(errand__http_drive *drive, errand__transfer *transfer);
+/* Passes on what came, and what is due.  Answers as turn. */
+int32_t errand__http_drive_hear(errand_job *job, errand__http_drive *drive,
+                                errand__transfer *transfer);
 /* PENDING, or fails the job: no reactor, or it took too long. */
 int32_t errand__http_drive_wait(errand_job *job, errand__http_drive *drive,
                                 errand__transfer *transfer);

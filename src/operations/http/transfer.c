@@ -35,6 +35,8 @@ errand__transfer_create(const errand_http_config *config, const errand__origin *
     for (size_t i = 0; i < HTTP_SOCKETS; i++)
         made->wants[i].fd = -1;
     made->timer_at = UINT64_MAX;
+    made->apart = origin->secure;
+    made->shown = errand__operation_show(config->url);
     made->head.max = HEAD_MAX;
     made->streams = (config->flags & ERRAND_HTTP_STREAM) != 0;
     made->body.max = made->streams           ? STREAM_AHEAD
@@ -91,19 +93,33 @@ errand__transfer_destroy(errand__transfer *transfer)
 }
 
 bool
-errand__transfer_again(errand__transfer *transfer, const char *url, bool repeats)
+errand__transfer_again(errand__transfer *transfer, const char *url, bool secure,
+                       bool repeats)
 {
     const errand__curl *curl = errand__curl_load();
 
     curl->curl_multi_remove_handle(transfer->multi, transfer->easy);
     transfer->head.used = transfer->body.used = 0;
     transfer->head_done = transfer->over = transfer->paused = false;
+    transfer->apart = secure;
+    transfer->shown = errand__operation_show(url);
     if (!repeats) {
         curl->curl_easy_setopt(transfer->easy, CURLOPT_CUSTOMREQUEST, NULL);
         curl->curl_easy_setopt(transfer->easy, CURLOPT_HTTPGET, 1L);
     }
     return curl->curl_easy_setopt(transfer->easy, CURLOPT_URL, url) == CURLE_OK &&
            curl->curl_multi_add_handle(transfer->multi, transfer->easy) == CURLM_OK;
+}
+
+/* libcurl has read its certificates when the peer has shown its own. */
+static bool
+is_secure(const errand__transfer *transfer)
+{
+    double seconds = 0;
+
+    errand__curl_load()->curl_easy_getinfo(transfer->easy, CURLINFO_APPCONNECT_TIME,
+                                           &seconds);
+    return seconds > 0;
 }
 
 void
@@ -119,6 +135,7 @@ errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events)
         transfer->timer_at = UINT64_MAX; /* set again, if it is wanted */
     curl->curl_multi_socket_action(transfer->multi, fd < 0 ? CURL_SOCKET_TIMEOUT : fd,
                                    fd < 0 ? 0 : mask, &running);
+    transfer->apart = transfer->apart && !is_secure(transfer);
     for (CURLMsg *news;
          (news = curl->curl_multi_info_read(transfer->multi, &left)) != NULL;)
         if (news->msg == CURLMSG_DONE) {
@@ -297,8 +314,7 @@ code_of(CURLcode result)
 int32_t
 errand__transfer_result(errand_job *job, const errand__transfer *transfer)
 {
-    errand__operation_shown shown =
-        errand__operation_show(errand__transfer_url(transfer));
+    const char *shown = transfer->shown.text;
 
     if (transfer->result == CURLE_OK)
         return 0;
@@ -308,17 +324,17 @@ errand__transfer_result(errand_job *job, const errand__transfer *transfer)
         transfer->trouble_in == &transfer->head)
         return errand__operation_failed(job, ERRAND_OPERATION_PROTOCOL,
                                         "%s: the answer's head is larger than %zu bytes",
-                                        shown.text, transfer->head.max);
+                                        shown, transfer->head.max);
     if (transfer->trouble == TRANSFER_TOO_LARGE)
         return errand__operation_failed(job, ERRAND_OPERATION_TOO_LARGE,
-                                        "%s: the answer is larger than %zu bytes",
-                                        shown.text, transfer->body.max);
+                                        "%s: the answer is larger than %zu bytes", shown,
+                                        transfer->body.max);
     if (transfer->result == CURLE_OUT_OF_MEMORY && !transfer->head_done)
         return errand__operation_failed(
             job, ERRAND_OPERATION_MEMORY,
-            "%s: memory ran out, or a line of the answer's head is too long", shown.text);
+            "%s: memory ran out, or a line of the answer's head is too long", shown);
     return errand__operation_failed(
-        job, code_of(transfer->result), "%s: %s", shown.text,
+        job, code_of(transfer->result), "%s: %s", shown,
         errand__curl_load()->curl_easy_strerror(transfer->result));
 }
 

@@ -11,10 +11,6 @@
 #include "operations/codec.h"
 #include "operations/http/http.h"
 
-static void drop_upload(void *data, size_t size);
-
-const errand_payload_type errand_http_upload_type = {"http upload", drop_upload};
-
 struct errand_http_upload {
     /* refs: the host's references and those of operations.
      * Writers: whoever holds or abandons.   Readers: the same.
@@ -80,7 +76,7 @@ create(size_t size)
 typedef struct upload_state {
     errand_http_upload *upload; /* a reference */
     uint32_t ticket;
-    bool seated, over; /* over: the seat is free again */
+    bool seated, turned, over; /* over: the seat is free again */
     errand__http_drive drive;
     size_t size;
     char bytes[]; /* of a send */
@@ -186,19 +182,21 @@ errand_spec_http_finish(errand_spec *out_spec, errand_http_upload *upload)
 
 /* ---- bodies -------------------------------------------------------------------------------- */
 
-/* The begin of each poll; first: of the first one.  0, or the end. */
+/* The begin of each poll; first: the transfer was not looked at before.  Answers as the drive's. */
 static int32_t
 turn(errand_job *job, upload_state *state, bool *out_first)
 {
     errand_http_upload *upload = state->upload;
 
-    *out_first = !state->drive.begun;
-    if (*out_first &&
+    if (!state->drive.begun &&
         (!errand__seat_begin(&upload->seat, state->ticket) || upload->transfer == NULL))
         return errand__operation_failed(
             job, ERRAND_OPERATION_CLOSED,
             "it is finished, or what came before on it failed or was cancelled");
-    return errand__http_drive_turn(job, &state->drive, upload->transfer);
+    int32_t code = errand__http_drive_turn(job, &state->drive, upload->transfer);
+    *out_first = code == 0 && !state->turned;
+    state->turned = state->turned || code == 0;
+    return code;
 }
 
 /* Passes PENDING on; anything else leaves the seat. */
@@ -224,7 +222,7 @@ begin_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     upload_state *self = state;
     errand__transfer *transfer = self->upload->transfer;
-    bool first;
+    bool first = false;
     int32_t code = turn(job, self, &first);
 
     if (code == 0 && transfer->over)
@@ -239,11 +237,11 @@ begin_poll(errand_job *job, void *state, errand_payload *out_payload)
     return done(self, code, false);
 }
 
-/* What the server said meanwhile comes first: it may want no more. */
+/* What the server said meanwhile comes first: it may want no more.  A helper hears it all the same. */
 static void
 look(errand__transfer *transfer)
 {
-    for (size_t i = 0; i < HTTP_SOCKETS && !transfer->over; i++)
+    for (size_t i = 0; i < HTTP_SOCKETS && !transfer->over && !transfer->apart; i++)
         if (transfer->wants[i].fd >= 0)
             errand__transfer_act(transfer, transfer->wants[i].fd, POLLIN);
 }
@@ -254,15 +252,15 @@ send_poll(errand_job *job, void *state, errand_payload *out_payload)
     upload_state *self = state;
     errand_http_upload *upload = self->upload;
     errand__transfer *transfer = upload->transfer;
-    bool first;
+    bool first = false;
     int32_t code = turn(job, self, &first);
 
-    if (code == 0 && first) {
+    if (first) {
         look(transfer);
         transfer->piece = self->bytes;
         transfer->piece_left = is_over(transfer) ? 0 : self->size;
         errand__transfer_feed(transfer);
-        errand__http_drive_hear(&self->drive, transfer);
+        code = errand__http_drive_hear(job, &self->drive, transfer);
     }
     /* The last bytes of a known size are not asked beyond. */
     bool sent = code == 0 && transfer->piece_left == 0 &&
@@ -288,10 +286,10 @@ finish_poll(errand_job *job, void *state, errand_payload *out_payload)
     upload_state *self = state;
     errand_http_upload *upload = self->upload;
     errand__transfer *transfer = upload->transfer;
-    bool first;
+    bool first = false;
     int32_t code = turn(job, self, &first);
 
-    if (code == 0 && first && !transfer->over) {
+    if (first && !transfer->over) {
         look(transfer);
         if (!is_over(transfer) && upload->left != 0 &&
             upload->left != ERRAND_HTTP_SIZE_UNKNOWN)
@@ -303,7 +301,7 @@ finish_poll(errand_job *job, void *state, errand_payload *out_payload)
                         true);
         transfer->piece_last = true;
         errand__transfer_feed(transfer);
-        errand__http_drive_hear(&self->drive, transfer);
+        code = errand__http_drive_hear(job, &self->drive, transfer);
     }
     if (code == 0 && transfer->over)
         code = errand__transfer_result(job, transfer);
@@ -362,6 +360,8 @@ drop_upload(void *data, size_t size)
     (void)size;
     errand_http_upload_abandon(&upload);
 }
+
+const errand_payload_type errand_http_upload_type = {"http upload", drop_upload};
 
 uint64_t
 errand_http_upload_digest(const void *data, size_t size)

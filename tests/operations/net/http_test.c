@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Goal: a request gives what the server said, within its limits, and trusts nobody who cannot prove who
- * he is.
- * Method: a small server on a thread, which answers by path; openssl's own for certificates. */
+/* Goal: a request gives what the server said, within its limits.
+ * Method: a small server on a thread, which answers by path. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "errand/process.h"
 #include "http_rig.h"
 
 static void
@@ -351,95 +349,6 @@ a_streamed_body_is_a_source(void **state)
     net_clear(&result);
 }
 
-/* ---- certificates ------------------------------------------------------------------------------- */
-
-static errand_process *
-start_secure_server(net_rig *rig, const char *dir, uint16_t port)
-{
-    char at[32], cert[96], key[96], command[512];
-    const char *const argv[] = {"openssl", "s_server", "-accept", at,     "-cert",
-                                cert,      "-key",     key,       "-www", NULL};
-    const errand_process_config config = {.struct_size = sizeof config,
-                                          .argv = argv,
-                                          .flags = ERRAND_PROCESS_OUTPUT |
-                                                   ERRAND_PROCESS_TOGETHER};
-    net_result result = {.started = false};
-    errand_source *output;
-    errand_spec spec;
-
-    snprintf(at, sizeof at, "127.0.0.1:%u", port);
-    snprintf(cert, sizeof cert, "%s/cert.pem", dir);
-    snprintf(key, sizeof key, "%s/key.pem", dir);
-    snprintf(command, sizeof command,
-             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
-             "-days 2 -subj /CN=secure.invalid -addext "
-             "subjectAltName=DNS:secure.invalid -keyout %s -out %s 2>/dev/null",
-             key, cert);
-    if (system(command) != 0)
-        return NULL;
-    assert_int_equal(errand_spec_spawn(&spec, &config), ERRAND_OK);
-    net_run(rig, &spec, &result);
-    assert_int_equal(result.outcome, ERRAND_COMPLETED);
-    errand_process *process = result.payload.data;
-    result.payload.data = NULL;
-    assert_int_equal(errand_source_output(process, ERRAND_OUTPUT_OUT, NULL, &output),
-                     ERRAND_OK);
-    bool ready = false;
-    while (!ready) {
-        assert_int_equal(errand_source_next(output, &spec), ERRAND_OK);
-        net_run(rig, &spec, &result);
-        assert_non_null(result.payload.data);
-        ready = strstr((const char *)((errand_file_bytes *)result.payload.data)->bytes,
-                       "ACCEPT") != NULL;
-    }
-    net_clear(&result);
-    errand_source_abandon(&output);
-    return process;
-}
-
-static void
-certificates_are_checked_unless_it_is_asked_for(void **state)
-{
-    net_rig *rig = *state;
-    net_result result = {.started = false};
-    const errand_address address = {
-        .family = 4, .bytes = {127, 0, 0, 1}, .text = "127.0.0.1"};
-    const errand_addresses addresses = {.addresses = &address, .count = 1};
-    char dir[] = "/tmp/errand-http-XXXXXX", url[128], other[128], ca[96], command[64];
-    errand_http_config config = {.struct_size = sizeof config};
-    errand_listener *listener = net_listen(rig, "127.0.0.1:0");
-    uint16_t port = errand_listener_local(listener).port;
-
-    errand_listener_abandon(&listener); /* a port that is free */
-    assert_non_null(mkdtemp(dir));
-    errand_process *process = start_secure_server(rig, dir, port);
-    if (process == NULL)
-        test_skip("openssl is not there");
-    snprintf(url, sizeof url, "https://secure.invalid:%u/", port);
-    snprintf(other, sizeof other, "https://wrong.invalid:%u/", port);
-    snprintf(ca, sizeof ca, "%s/cert.pem", dir);
-    config.url = url;
-    config.addresses = &addresses;
-    assert_null(http_request(rig, &config, &result));
-    net_assert_failed(&result, ERRAND_OPERATION_CERTIFICATE);
-    config.ca_file = ca;
-    const errand_http_response *response = http_request(rig, &config, &result);
-    if (response == NULL)
-        print_error("%s\n", result.message);
-    assert_non_null(response);
-    assert_int_equal(response->status, 200);
-    config.url = other; /* the right authority, and another name */
-    assert_null(http_request(rig, &config, &result));
-    net_assert_failed(&result, ERRAND_OPERATION_CERTIFICATE);
-    config.ca_file = NULL;
-    config.flags = ERRAND_HTTP_UNCHECKED;
-    assert_non_null(http_request(rig, &config, &result));
-    net_clear(&result);
-    errand_process_abandon(&process);
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
-}
-
 int
 main(void)
 {
@@ -456,7 +365,6 @@ main(void)
         WITH_SERVER(a_server_sees_the_headers_that_were_given_and_no_user_of_the_url),
         WITH_SERVER(names_need_addresses_and_get_them),
         WITH_SERVER(a_streamed_body_is_a_source),
-        WITH_SERVER(certificates_are_checked_unless_it_is_asked_for),
     };
     return test_group("operations/net/http", tests, NULL, NULL);
 }
