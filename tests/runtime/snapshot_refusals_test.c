@@ -52,7 +52,7 @@ an_executor_with_threads_is_refused(void **state)
     test_world *in = *state;
 
     world_pool(in, 1);
-    assert_refused(in->runtime, "executor has threads");
+    assert_refused(in->runtime, "executor has threads of its own");
 }
 
 static void *

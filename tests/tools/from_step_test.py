@@ -230,6 +230,13 @@ def what_cannot_be_is_named_with_its_mend(case):
     seed = str(_report(case)[0]["seed"])
     done = _explore(case, "a.lua", "--seed", seed, "--from-step", "4000")
     assert done.code == 6 and "the run has" in done.err, done
+    case.write("b.lua", "local errand = require 'errand'\nlocal file = errand.open('b.lua')\n"
+                        "errand.sleep(1)\nerrand.stat('.')\nerror('wrong')\n")
+    done = _explore(case, "b.lua", "--seed", "1", "--from-step", "auto")
+    assert done.code == 6 and "executor has threads of its own" in done.err, done
+    told = re.search(r"cannot be forked at step (\d+):", done.err)
+    assert told and int(told[1]) > 1 and "Give a step before" in done.err, done
+    assert "manual" not in done.err, done
     case.write("a.lua", "return")
     done = _explore(case, "a.lua", "--seed", "1", "--from-step", "auto")
     assert done.code == 0 and "nothing failed" in done.out, done

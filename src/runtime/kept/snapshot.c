@@ -48,7 +48,9 @@ find_obstacle(const errand_runtime *runtime)
         return "only a run in inline order can be forked: in the others time or threads "
                "go on outside it";
     if (has_threads(runtime))
-        return "an executor has threads, which a fork does not copy: use a manual one";
+        return "an executor has threads of its own, which a fork does not copy: fork "
+               "before "
+               "it is there";
     if (runtime->config.held_recorder != NULL)
         return "two processes cannot write one log: leave the recorder out";
     if (runtime->config.held_replay != NULL)

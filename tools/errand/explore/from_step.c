@@ -92,7 +92,12 @@ run_marked(search *all, const uint64_t *plan, size_t count)
     if (errand__explore_signal() != 0)
         return false;
     if (problem[0] != '\0')
-        errand__help_problem("--from-step: no mark can be set: %s", problem);
+        errand__help_problem(
+            "--from-step: a run cannot be forked at step %llu: %s.  Give a step before "
+            "the "
+            "script's first open file, socket, process, web request or foreign call, or "
+            "leave --from-step out",
+            (unsigned long long)all->marks.shared->refused, problem);
     else if (!same)
         errand__help_problem("--from-step: the run did not fail in the same way again: "
                              "something besides its choices takes part");

@@ -238,8 +238,11 @@ set_mark(errand__marks *marks, const errand_step *step)
     errand__names_path(&here.names, step->key, mark->who, sizeof mark->who);
     errand_status status = errand_snapshot_fork(here.runtime, problem,
                                                 sizeof marks->shared->problem, &child);
-    if (status != ERRAND_OK)
+    if (status != ERRAND_OK) {
+        if (marks->shared->refused == 0)
+            marks->shared->refused = step->step;
         return;
+    }
     if (child == 0) {
         wait_as_mark(marks, index);
         return;

@@ -24,6 +24,7 @@ typedef struct errand__marks {
         errand__mark marks[ERRAND__MARKS_MAX];
         uint64_t steps;    /* that the run has had so far */
         char problem[200]; /* why no mark could be set; "" = none */
+        uint64_t refused;  /* the first step at which that was so */
     } * shared;            /* with the run's process */
 } errand__marks;
 
