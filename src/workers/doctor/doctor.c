@@ -5,8 +5,10 @@
 #include "errand/doctor.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "core/core.h"
 #include "errand/io.h"
 #include "workers/sandbox/layers.h"
@@ -55,6 +57,29 @@ tell_machine(telling *self, const errand__layers *found)
          found->descriptors >= 256
              ? "enough: a worker takes one of the host's"
              : "raise RLIMIT_NOFILE: a worker takes one of the host's");
+}
+
+/* Beyond such a limit a write raises a signal on the thread that writes: SIGXFSZ. */
+static void
+tell_file_sizes(telling *self)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    struct sigaction action = {.sa_handler = SIG_DFL};
+
+    getrlimit(RLIMIT_FSIZE, &limit);
+    sigaction(SIGXFSZ, NULL, &action);
+    bool bounded = limit.rlim_cur != RLIM_INFINITY;
+    bool ends = bounded && action.sa_handler == SIG_DFL;
+    if (bounded)
+        snprintf(self->value, sizeof self->value, "%llu bytes, SIGXFSZ %s",
+                 (unsigned long long)limit.rlim_cur,
+                 ends ? "ends the process" : "ends nothing");
+    else
+        snprintf(self->value, sizeof self->value, "unlimited");
+    tell(self, "file-sizes", !ends,
+         ends ? "ignore SIGXFSZ: then what is too large for a file fails as TOO_LARGE"
+         : bounded ? "what is too large for a file fails as TOO_LARGE"
+                   : "the disk's room is the limit");
 }
 
 static void
@@ -142,6 +167,7 @@ errand_doctor(void (*visit)(void *arg, const errand_doctor_fact *fact), void *ar
     errand__layers_probe(&found);
     telling self = {.visit = visit, .arg = arg};
     tell_machine(&self, &found);
+    tell_file_sizes(&self);
     tell_confinement(&self, &found);
     tell_host(&self, &found);
     return ERRAND_OK;

@@ -3,7 +3,9 @@
  * opposite where a call is refused.
  * Method: its facts beside a real worker's report; once more in a child whose kernel refuses things. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/core.h"
@@ -54,6 +56,27 @@ each_fact_is_told_once_in_the_same_order(void **state)
         assert_string_equal(first.names[i], second.names[i]);
         assert_int_equal(index_of(&first, first.names[i]), i);
     }
+}
+
+static void
+a_limit_of_file_sizes_that_would_end_the_process_is_told(void **state)
+{
+    struct rlimit before, limit;
+    heard told = {0}, mended = {0};
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){1 << 30, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(errand_doctor(hear, &told), ERRAND_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(errand_doctor(hear, &mended), ERRAND_OK);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    size_t at = index_of(&told, "file-sizes");
+    assert_false(told.available[at]);
+    assert_string_equal(told.values[at], "1073741824 bytes, SIGXFSZ ends the process");
+    assert_true(mended.available[at]);
+    assert_string_equal(mended.values[at], "1073741824 bytes, SIGXFSZ ends nothing");
 }
 
 static void
@@ -164,6 +187,7 @@ main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_reactor_would_choose_is_told_and_why),
         cmocka_unit_test(each_fact_is_told_once_in_the_same_order),
+        cmocka_unit_test(a_limit_of_file_sizes_that_would_end_the_process_is_told),
         cmocka_unit_test(facts_are_those_that_a_worker_achieves),
         cmocka_unit_test(what_the_kernel_refuses_is_missing),
         cmocka_unit_test(nobody_to_tell_is_misuse),
