@@ -49,8 +49,14 @@ local function read_head(client)
         room = room - #line - 2
         if room < 0 then error({ code = "too_large" }, 0) end
         local name, value = line:match("^([%w!#$%%&'*+.^_`|~-]+):%s*(.-)%s*$")
-        if not name then head.method = nil
-        else head.fields[name:lower()] = value:lower() end
+        name = name and name:lower()
+        local framing = name == "content-length" or name == "transfer-encoding"
+        -- Two that differ: where this request ends hangs on who reads it.
+        if not name or framing and head.fields[name] and head.fields[name] ~= value:lower() then
+            head.method = nil
+        else
+            head.fields[name] = value:lower()
+        end
     end
 end
 
@@ -161,7 +167,12 @@ local function serve_one(client)
         return false
     end
     -- A body is not read, so nothing can follow it.
-    local has_body = fields["transfer-encoding"] or (fields["content-length"] or "0") ~= "0"
+    local length, coding = fields["content-length"], fields["transfer-encoding"]
+    if length and (coding or not length:find("^%d+$")) then
+        answer(client, head, 400, "where this request ends is not clear\n")
+        return false
+    end
+    local has_body = coding or tonumber(length or 0) ~= 0
     head.stays = not has_body and fields.connection ~= "close" and
         (head.version == "1.1" or fields.connection == "keep-alive")
     if head.method ~= "GET" and head.method ~= "HEAD" then

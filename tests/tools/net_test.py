@@ -169,6 +169,27 @@ def requests_may_come_in_any_pieces(case):
     stop(case, server)
 
 
+def a_request_that_ends_in_two_places_is_refused(case):
+    server, port = serve(case, "file_server.lua", "--root", _folder(case), "--port", "0")
+    for fields in ("Content-Length: 0\r\nContent-Length: 4", "content-length: 4\r\nContent-Length: 0",
+                   "Content-Length: 0\r\nTransfer-Encoding: chunked", "Content-Length: 0, 4",
+                   "Transfer-Encoding: chunked\r\nContent-Length: 0", "Content-Length: -1",
+                   "Content-Length: 0\r\nContent-Length : 4", "Content-Length: +0"):
+        client = connect(port)
+        # What follows may be its body, or one more request: nobody is to answer that.
+        client.sendall(b"GET /a.txt HTTP/1.1\r\n%s\r\n\r\nGET /a.txt HTTP/1.1\r\n\r\n" % fields.encode())
+        client.shutdown(socket.SHUT_WR)
+        told = read_all(client)
+        assert told.startswith(b"HTTP/1.1 400 ") and told.count(b"HTTP/1.1 ") == 1, (fields, told)
+        assert b"Connection: close" in told, (fields, told)
+    client = connect(port)
+    client.sendall(b"GET /a.txt HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"
+                   b"GET /a.txt HTTP/1.0\r\n\r\n")
+    told = read_all(client)
+    assert told.count(b"HTTP/1.1 200 OK") == 2, told
+    stop(case, server)
+
+
 def slow_clients_are_let_go_and_hold_nobody_up(case):
     server, port = serve(case, "file_server.lua", "--root", _folder(case), "--port", "0",
                          "--patience", "1")
