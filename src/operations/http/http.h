@@ -58,7 +58,8 @@ typedef struct errand__growing { /* a block */
 typedef enum errand__transfer_trouble {
     TRANSFER_WELL,
     TRANSFER_NO_MEMORY,
-    TRANSFER_TOO_LARGE
+    TRANSFER_TOO_LARGE,
+    TRANSFER_TWO_LENGTHS
 } errand__transfer_trouble;
 typedef struct errand__transfer {
     CURLM *multi;
@@ -70,6 +71,7 @@ typedef struct errand__transfer {
     } wants[HTTP_SOCKETS];
     uint64_t timer_at; /* UINT64_MAX = none */
     errand__growing head, body;
+    uint64_t length; /* that the head tells; UINT64_MAX = none */
     errand__transfer_trouble trouble;
     const errand__growing *trouble_in;
     bool streams, paused, head_done, over;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* transfer: one request in libcurl's hands.
  *
- * Design notes: libcurl says which sockets it waits for and until when; whoever drives it waits with
- * the reactor's requests and says what came of it.  Redirects are followed by the operation,
- * which knows to where it may. */
+ * Design notes: libcurl says which sockets it waits for and until when; whoever drives it waits for
+ * them and says what came of it.  Redirects are followed by the operation. */
 #include <poll.h>
 #include <string.h>
+#include <strings.h>
 #include "operations/http/http.h"
 
 #if ERRAND_HAS_CURL
@@ -34,7 +34,7 @@ errand__transfer_create(const errand_http_config *config, const errand__origin *
         return NULL;
     for (size_t i = 0; i < HTTP_SOCKETS; i++)
         made->wants[i].fd = -1;
-    made->timer_at = UINT64_MAX;
+    made->timer_at = made->length = UINT64_MAX;
     made->apart = origin->secure;
     made->shown = errand__operation_show(config->url);
     made->head.max = HEAD_MAX;
@@ -228,6 +228,26 @@ grow(errand__transfer *transfer, errand__growing *into, const char *bytes, size_
     return true;
 }
 
+/* Does the line tell another length than one before?  Others may then see another end than libcurl,
+ * which believes the last; what is no number it refuses itself. */
+static bool
+contradicts(errand__transfer *transfer, const char *line, size_t size)
+{
+    static const char name[] = "Content-Length:";
+    uint64_t length = 0;
+    size_t at = sizeof name - 1;
+
+    if (size < at || strncasecmp(line, name, at) != 0)
+        return false;
+    while (at < size && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    for (; at < size && line[at] >= '0' && line[at] <= '9'; at++)
+        length = length * 10 + (uint64_t)(line[at] - '0');
+    bool differs = transfer->length != UINT64_MAX && transfer->length != length;
+    transfer->length = length;
+    return differs;
+}
+
 /* One line at a time.  A head that begins takes the place of one before ("100 Continue"). */
 static size_t
 on_head(char *bytes, size_t size, size_t count, void *arg)
@@ -235,10 +255,15 @@ on_head(char *bytes, size_t size, size_t count, void *arg)
     errand__transfer *transfer = arg;
 
     size *= count;
-    if (size >= 5 && memcmp(bytes, "HTTP/", 5) == 0)
+    if (size >= 5 && memcmp(bytes, "HTTP/", 5) == 0) {
         transfer->head.used = 0;
-    else if (size > 2 && !grow(transfer, &transfer->head, bytes, size))
+        transfer->length = UINT64_MAX;
+    } else if (size > 2 && !grow(transfer, &transfer->head, bytes, size)) {
         return 0;
+    } else if (contradicts(transfer, bytes, size)) {
+        transfer->trouble = TRANSFER_TWO_LENGTHS;
+        return 0;
+    }
     transfer->head_done = size <= 2 && errand__transfer_status(transfer) >= 200;
     return size;
 }
@@ -320,6 +345,10 @@ errand__transfer_result(errand_job *job, const errand__transfer *transfer)
         return 0;
     if (transfer->trouble == TRANSFER_NO_MEMORY)
         return errand__operation_no_memory(job, transfer->trouble_in->room * 2);
+    if (transfer->trouble == TRANSFER_TWO_LENGTHS)
+        return errand__operation_failed(job, ERRAND_OPERATION_PROTOCOL,
+                                        "%s: the answer has two lengths that differ",
+                                        shown);
     if (transfer->trouble == TRANSFER_TOO_LARGE &&
         transfer->trouble_in == &transfer->head)
         return errand__operation_failed(job, ERRAND_OPERATION_PROTOCOL,

@@ -132,6 +132,10 @@ answer(int fd, const char *request, size_t body)
         say_large(fd);
     } else if (strncmp(request, "GET /short ", 11) == 0) {
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort");
+    } else if (strncmp(request, "GET /twice ", 11) == 0) {
+        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length:5\r\n\r\nhello");
+    } else if (strncmp(request, "GET /lengths ", 13) == 0) {
+        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\ncontent-length: 5\r\n\r\nhello");
     } else if (strncmp(request, "GET /rubbish ", 13) == 0) {
         say(fd, "this is no protocol at all\r\n\r\n");
     } else if (strncmp(request, "GET /flood ", 11) == 0) {

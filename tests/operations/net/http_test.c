@@ -220,6 +220,13 @@ servers_that_break_off_or_babble_are_failures(void **state)
     config = http_config_of("/rubbish");
     assert_null(http_request(rig, &config, &result));
     net_assert_failed(&result, ERRAND_OPERATION_PROTOCOL);
+    config = http_config_of("/lengths"); /* where it ends hangs on who reads it */
+    assert_null(http_request(rig, &config, &result));
+    assert_non_null(strstr(result.message, "two lengths that differ"));
+    net_assert_failed(&result, ERRAND_OPERATION_PROTOCOL);
+    config = http_config_of("/twice");
+    assert_non_null(http_request(rig, &config, &result));
+    net_clear(&result);
     config.url = "http://127.0.0.1:1/";
     assert_null(http_request(rig, &config, &result));
     net_assert_failed(&result, ERRAND_OPERATION_CONNECTION_FAILED);
