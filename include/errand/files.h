@@ -17,8 +17,8 @@
  *   STOPPED or with ERRAND_CODE_DEADLINE; what a write did until then is done.
  * Ownership: files are counted; a completion's payload is one reference, each operation
  *   has one until its state is dropped; the last one closes the descriptor: on a helper thread of the
- *   reactor that had an operation on it, soon, and before that reactor has ended; where
- *   there is none, before errand_file_abandon returns.  An object is used by one thread at
+ *   reactor that had the last operation on it, soon, and before that reactor has ended; where
+ *   there is none, or it has ended, on the caller's, before errand_file_abandon returns.  An object is used by one thread at
  *   a time, its runtime's.
  * At once: any number of operations per file; where they overlap the system decides.  Those
  *   at its position are for one at a time, or for a domain of the file's own (spec.domain):

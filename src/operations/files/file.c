@@ -114,18 +114,17 @@ errand__file_let(errand_helpers *helpers, int *take_fd)
     *take_fd = -1;
 }
 
-/* Whoever drops the last reference finds there who may wait for its close. */
+/* Whoever drops the last reference finds there who may wait for its close: of the reactor that was
+ * the last one to begin something on it, since those before may have ended. */
 static void
 know_helpers(errand_job *job, errand_file *file)
 {
-    errand_helpers *known = NULL, *helpers;
+    errand_helpers *helpers = errand_job_helpers(job);
 
-    if (atomic_load_explicit(&file->helpers, memory_order_relaxed) != NULL)
-        return;
-    helpers = errand_job_helpers(job);
-    if (!atomic_compare_exchange_strong_explicit(
-            &file->helpers, &known, helpers, memory_order_relaxed, memory_order_relaxed))
-        errand_helpers_abandon(&helpers);
+    if (helpers != NULL && /* Pairs: file-helpers */
+        helpers != atomic_load_explicit(&file->helpers, memory_order_relaxed))
+        helpers = atomic_exchange_explicit(&file->helpers, helpers, memory_order_acq_rel);
+    errand_helpers_abandon(&helpers);
 }
 
 int

@@ -26,11 +26,11 @@ struct errand_file {
      * Pairs:   none.
      * Why:     completions order them; where a host has two at once, either counts. */
     _Atomic int64_t position;
-    /* helpers: of a reactor that had an operation on it: a reference; NULL = none yet.
-     * Writers: the first body.   Readers: bodies, whoever abandons it last.
-     * Order:   relaxed.
-     * Pairs:   none.
-     * Why:     written once; file-refs orders it for the last one. */
+    /* helpers: of the reactor that had the last operation on it: a reference; NULL = none yet.
+     * Writers: bodies, when they begin.   Readers: bodies, whoever abandons it last.
+     * Order:   exchange acq_rel, a load that only compares relaxed.
+     * Pairs:   file-helpers.
+     * Why:     whoever takes one out gives it up; file-refs orders it for the last one. */
     _Atomic(errand_helpers *) helpers;
     bool appends;
 };

@@ -398,6 +398,54 @@ a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it(void **state)
         sched_yield();
 }
 
+/* A reactor of its own syncs it, and ends. */
+static void
+sync_elsewhere(errand_file *file)
+{
+    errand_reactor_config config = {.struct_size = sizeof config, .threads = 1};
+    net_rig other = {.executor = NULL};
+    net_result result = {.started = false};
+    errand_report report;
+    errand_spec spec;
+
+    assert_int_equal(errand_reactor_create(&config, &other.executor), ERRAND_OK);
+    assert_int_equal(errand_runtime_create(NULL, &other.runtime), ERRAND_OK);
+    assert_int_equal(errand_attach(other.runtime, other.executor, 0, &other.lease),
+                     ERRAND_OK);
+    assert_int_equal(errand_spec_sync(&spec, file, false), ERRAND_OK);
+    net_run(&other, &spec, &result);
+    net_assert_nothing(&result);
+    assert_int_equal(errand_runtime_shutdown(&other.runtime,
+                                             errand_deadline_in(30000000000u),
+                                             ERRAND_SHUTDOWN_QUIET, &report),
+                     ERRAND_OK);
+    errand_executor_abandon(&other.executor);
+}
+
+/* L3, L11: those before may have ended. */
+static void
+a_file_is_closed_beside_the_loop_that_used_it_last(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600), number = fd;
+    errand_file *file;
+    errand_spec spec;
+
+    assert_true(fd >= 0);
+    assert_int_equal(errand_file_adopt(&fd, &file), ERRAND_OK);
+    sync_elsewhere(file);
+    assert_int_equal(errand_spec_sync(&spec, file, false), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    net_assert_nothing(&result);
+    hold_at("file-let", 0);
+    errand_file_abandon(&file);
+    await_held(rig);
+    end_hold();
+    while (fcntl(number, F_GETFD) >= 0)
+        sched_yield();
+}
+
 int
 main(void)
 {
@@ -413,6 +461,7 @@ main(void)
         WITH_FOLDER(a_path_is_its_makers_and_no_forked_childs),
         WITH_FOLDER(a_file_that_is_let_go_is_closed_beside_the_loop),
         WITH_FOLDER(a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it),
+        WITH_FOLDER(a_file_is_closed_beside_the_loop_that_used_it_last),
     };
     return test_group("operations/net/disk", tests, NULL, NULL);
 }
