@@ -5,10 +5,13 @@ import hashlib
 import os
 import signal
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 import time
 import program_case
+from net_case import need
 
 
 class _Broken(Exception):
@@ -23,6 +26,7 @@ class _Server:
         self.base = "http://127.0.0.1:%d" % self.socket.getsockname()[1]
         self.seen, self.broken = [], threading.Event()
         self.go_on = threading.Event()
+        self.secure = None  # or a context of ssl
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
@@ -34,6 +38,8 @@ class _Server:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
+        if self.secure:
+            client = self.secure.wrap_socket(client, server_side=True)
         with client, client.makefile("rb") as stream:
             line = stream.readline().decode().split()
             fields = {}
@@ -166,6 +172,29 @@ def _reactors(case):
 
 def _answer(data):
     return "200\t%d %s\n" % (len(data), hashlib.sha256(data).hexdigest())
+
+
+@_with_server
+def bodies_arrive_whole_where_the_connection_is_secure(case, server):
+    need("openssl")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", case.path("key.pem"), "-out", case.path("cert.pem")],
+                   check=True, stderr=subprocess.DEVNULL)
+    server.secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.secure.load_cert_chain(case.path("cert.pem"), case.path("key.pem"))
+    server.base = server.base.replace("http:", "https:")
+    text = b"".join(b"%d" % (i % 10) * 30000 for i in range(1, 11))
+    for reactor in _reactors(case):
+        done = _run(case, server, """
+            local trust = { ca_file = 'cert.pem' }
+            say(post, base .. '/take', 'plain', trust)
+            say(post, base .. '/take', pieces(10, 30000), trust)
+            say(post, base .. '/take', pieces(0, 1), trust)
+            say(post, base .. '/take', pieces(0, 1), { ca_file = 'cert.pem', size = 0 })
+        """, "--reactor", reactor)
+        expected = _answer(b"plain") + _answer(text) + _answer(b"") * 2
+        assert done.code == 0 and done.out == expected, (expected, done)
 
 
 @_with_server
