@@ -49,8 +49,7 @@ find_obstacle(const errand_runtime *runtime)
                "go on outside it";
     if (has_threads(runtime))
         return "an executor has threads of its own, which a fork does not copy: fork "
-               "before "
-               "it is there";
+               "before it is there";
     if (runtime->config.held_recorder != NULL)
         return "two processes cannot write one log: leave the recorder out";
     if (runtime->config.held_replay != NULL)
