@@ -294,12 +294,11 @@ rules_of_descriptors(rules *self)
         rule_else(self, invalid);
         return;
     }
-    /* Up to locks; no owner, no lease, no seal. */
-    errand__bpf_test lifeline[] = {is(0, ERRAND__WIRE_LIFELINE_FD), is(1, F_SETFL)};
+    /* No second lifeline, nor other flags of it: they are those of the file, whatever number it has. */
+    errand__bpf_test lifeline[] = {is(0, ERRAND__WIRE_LIFELINE_FD),
+                                   masked(1, ~(uint32_t)(F_DUPFD | F_SETFL), 0)};
     rule(self, invalid, 2, lifeline);
-    /* Nor a second one: its flags are those of the file, whatever number it has. */
-    errand__bpf_test second[] = {is(0, ERRAND__WIRE_LIFELINE_FD), is(1, F_DUPFD)};
-    rule(self, invalid, 2, second);
+    /* Up to locks; no owner, no lease, no seal. */
     rule_range(self, SECCOMP_RET_ALLOW, 1, 0, F_SETLKW);
     rule_range(self, invalid, 1, F_SETLKW + 1, FCNTL_MAX);
     rule_range(self, invalid, 1, F_LINUX, F_LINUX + FCNTL_MAX);
