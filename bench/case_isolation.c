@@ -158,11 +158,19 @@ peer_has(const isolation_peer *peer, uint32_t variant)
                                : true;
 }
 
+static const struct { /* by shape */
+    void (*run)(measured *self);
+    const char *unit; /* of values[0] */
+    bool more_is_better;
+} kinds[] = {
+    [BUSY] = {sample_trips, "ns", false},    [PARKED] = {sample_trips, "ns", false},
+    [WINDOW] = {sample_window, "M/s", true}, [ECHO] = {sample_echo, "us", false},
+    [REFILL] = {sample_refill, "us", false}, [CRASH] = {sample_crash, "us", false},
+};
+
 static void
 sample(const bench_peer *peer, const bench_config *config, bench_sample *out)
 {
-    static void (*const run[])(measured *) = {sample_trips, sample_trips,  sample_window,
-                                              sample_echo,  sample_refill, sample_crash};
     measured self = {.config = config, .out = out};
     isolation_plan plan = {.workers = config->plan.workers,
                            .in_flight = config->plan.in_flight,
@@ -181,7 +189,7 @@ sample(const bench_peer *peer, const bench_config *config, bench_sample *out)
     self.stamps = calloc(TRIPS_MAX, sizeof *self.stamps);
     self.world = self.stamps == NULL ? NULL : self.peer->open(&plan, out->fault.text);
     if (self.world != NULL)
-        run[config->variant](&self);
+        kinds[config->variant].run(&self);
 }
 
 static const bench_config configs[] = {
@@ -219,9 +227,11 @@ aim(bench_row *row, uint32_t config, uint32_t peer)
         if (configs[config].plan.workers > configs[config].plan.in_flight)
             bench_row_aim(row, BENCH_AIM_VALUE, 1500);
         break;
-    default:
+    case REFILL:
         bench_row_aim(row, BENCH_AIM_VALUE, 1500);
         snprintf(row->peer, sizeof row->peer, "posix_spawn of true");
+        break;
+    default:
         break;
     }
 }
@@ -245,23 +255,20 @@ bench_case_isolation(const bench_options *options, bench_report *report)
     bench_table *table =
         bench_table_fill("isolation", configs, CONFIGS, samples, sample, NULL, 0);
     for (uint32_t c = 0; c < CONFIGS; c++) {
-        bool us = configs[c].variant == ECHO || configs[c].variant >= REFILL;
+        uint32_t variant = configs[c].variant;
         for (uint32_t p = 1; p < PEERS; p++) {
             bench_pairing pairing = {.table = table,
                                      .errand_config = c,
                                      .peer_config = c,
                                      .peer = p,
-                                     .more_is_better = configs[c].variant == WINDOW};
+                                     .more_is_better = kinds[variant].more_is_better};
             bench_row *row = bench_report_pair(report, "isolation", configs[c].work,
-                                               configs[c].variant == WINDOW ? "M/s"
-                                               : us                         ? "us"
-                                                                            : "ns",
-                                               &pairing);
+                                               kinds[variant].unit, &pairing);
             if (row == NULL)
                 continue;
             snprintf(row->peer, sizeof row->peer, "%s", peers[p]->name);
             aim(row, c, p);
-            if (configs[c].variant == BUSY && p >= FUTEXES)
+            if (variant == BUSY && p >= FUTEXES)
                 add_tenth(report, &pairing);
         }
     }
