@@ -23,6 +23,7 @@
  *   "path-goes"     a socket's path is about to be removed
  *   "file-let"      a file that nobody asks for any more is about to be closed
  *   "copy-close"    a copy has moved everything, and is about to ask for the close
+ *   "monitor-sleep" a sandbox's monitor has done what there was, and is about to sleep
  *   "write-off"     the owner is about to write a worker off */
 #if ERRAND_TESTING
 void errand__pause(const char *place);

@@ -7,9 +7,15 @@
  * - A worker that has died is looked at once more, too: an answer that it published before counts.
  *   Then the system's word for its end decides what its operation says.
  * - A start that a library ended is made again at once: the second time without it.
- * - What somebody else has in hand is come back to. */
+ * - What somebody else has in hand is come back to.
+ * - A kill may be refused (the host has given up the right, and the worker its lifeline): it is tried again,
+ *   later and later, because the host may get that right back, and the worker has its place until it
+ *   ends. */
 #include <string.h>
 #include "workers/sandbox/sandbox.h"
+
+#define AGAIN_MIN UINT64_C(10000000) /* more than most need to end */
+#define AGAIN_MAX UINT64_C(100000000)
 
 static void
 count(errand__sandbox *pool, uint64_t *counter)
@@ -41,13 +47,17 @@ reap(errand__sandbox_slot *slot, errand__worker_end *out_end)
 }
 
 static void
-kill_worker(errand__sandbox_slot *slot)
+kill_worker(errand__sandbox_slot *slot, uint64_t now)
 {
     errand__launcher *launcher = &slot->pool->launcher;
 
-    if (!slot->killed && !slot->died) {
+    if (!slot->died && (!slot->killed || now >= slot->again_ns)) {
         launcher->kill(launcher->arg, slot->pid, slot->fd);
         errand__slot_cut(slot); /* needs no right to signal it */
+        slot->pace_ns = slot->killed ? slot->pace_ns * 2 : AGAIN_MIN;
+        if (slot->pace_ns > AGAIN_MAX)
+            slot->pace_ns = AGAIN_MAX;
+        slot->again_ns = now + slot->pace_ns;
     }
     slot->killed = true;
 }
@@ -65,7 +75,7 @@ is_confined(const errand__sandbox_slot *slot)
 }
 
 static void
-become_ready(errand__sandbox_slot *slot)
+become_ready(errand__sandbox_slot *slot, uint64_t now)
 {
     errand__sandbox *pool = slot->pool;
 
@@ -76,7 +86,7 @@ become_ready(errand__sandbox_slot *slot)
                             "a required layer is missing: layers %x",
                             (unsigned)slot->layers);
         slot->intent = ERRAND__INTENT_START;
-        kill_worker(slot);
+        kill_worker(slot, now);
         return;
     }
     pool->backoff_ns = pool->retry_ns = 0;
@@ -120,13 +130,13 @@ tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
             errand__sandbox_monitor_start_failed(pool, status, text, now);
         return;
     }
-    if (closing) {
-        kill_worker(slot);
+    if (closing || slot->killed) {
+        kill_worker(slot, now);
     } else if (now - slot->started_ns > ERRAND__READY_NS) {
         slot->intent = ERRAND__INTENT_START;
-        kill_worker(slot);
-    } else if (ready == 1 && !slot->killed) {
-        become_ready(slot);
+        kill_worker(slot, now);
+    } else if (ready == 1) {
+        become_ready(slot, now);
     }
 }
 
@@ -231,7 +241,7 @@ tend_dying(errand__sandbox_slot *slot, uint64_t now)
             if (slot->intent == ERRAND__INTENT_PROTOCOL)
                 errand__sandbox_monitor_crash(pool, now);
         }
-        kill_worker(slot);
+        kill_worker(slot, now);
         return;
     }
     if (slot->fd >= 0)

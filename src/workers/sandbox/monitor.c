@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "core/pause.h"
 #include "workers/sandbox/sandbox.h"
 
 #define TICK_MS 1
@@ -164,12 +165,17 @@ next_moment(errand__sandbox *pool)
             if (phase == ERRAND__SLOT_HELD && moment != UINT64_MAX)
                 moment =
                     moment > errand__clock_now() ? moment : errand__clock_now() + 1000000;
-        } else if (phase == ERRAND__SLOT_STARTING) {
-            moment = errand__clock_now() + 1000000;
+        } else if (phase == ERRAND__SLOT_STARTING || phase == ERRAND__SLOT_DYING) {
+            if (slot->killed)
+                moment = slot->again_ns;
+            else if (phase == ERRAND__SLOT_STARTING)
+                moment = errand__clock_now() + 1000000;
         }
         if (moment < next)
             next = moment;
     }
+    if (errand__template_moment(pool) < next)
+        next = errand__template_moment(pool);
     if (keep_until(pool) < next)
         next = keep_until(pool);
     if (pool->wants) {
@@ -259,7 +265,10 @@ run_monitor(void *arg)
             if (atomic_load_explicit(&pool->watching, memory_order_seq_cst) == 1)
                 errand__watcher_start(pool);
             errand__watcher_tend(pool);
+        } else {
+            pool->wants = false;
         }
+        ERRAND__PAUSE("monitor-sleep");
         hear(pool, sleep_for(pool));
     }
     errand__watcher_stop(pool);

@@ -205,7 +205,8 @@ errand__sandbox_refill(errand__sandbox *pool, uint64_t now)
             break;
         }
     }
-    pool->wants = starts != 0 || failed;
+    /* Else they wait for a place, and a worker's end wakes the monitor. */
+    pool->wants = failed || (starts != 0 && (open || now < pool->retry_ns));
     if (stuck && (failed || open || now < pool->retry_ns))
         errand__sandbox_fail_queued(pool, known, text);
 }

@@ -98,6 +98,8 @@ typedef struct errand__sandbox_slot {
     int lifeline; /* the writing end: the worker ends with it; -1 = none */
     errand__group group;
     bool died, killed;
+    uint64_t again_ns,
+        pace_ns; /* killed: when it is tried again, and how long that was put off */
     /* Watcher's: the upper half of an answer that its owner had not taken at the last nap. */
     unsigned noticed;
 } errand__sandbox_slot;

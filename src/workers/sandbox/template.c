@@ -35,6 +35,8 @@
 #define ASK_NS      UINT64_C(500000000)   /* a busy machine is no hung template */
 #define BACKOFF_MIN UINT64_C(100000000)
 #define BACKOFF_MAX UINT64_C(60000000000)
+#define AGAIN_MIN   UINT64_C(1000000) /* between two looks whether its group has ended */
+#define AGAIN_MAX   UINT64_C(100000000)
 #define PROVEN      16 /* answers after which an end is no reason to wait longer */
 
 void
@@ -165,6 +167,7 @@ begin_end(errand__sandbox *pool, uint64_t now, bool failed)
     close_one(&self->socket);
     self->phase = ERRAND__TEMPLATE_ENDING;
     self->since_ns = now;
+    self->again_ns = now + AGAIN_MIN;
 }
 
 /* Is nothing of its group left? */
@@ -206,9 +209,24 @@ finish_end(errand__sandbox *pool, uint64_t now)
         free_slots(pool);
         return;
     }
-    pool->tick = true;
+    if (now >=
+        self->again_ns) { /* the host may have got back a right that it had given up */
+        uint64_t pace = (now - self->since_ns) / 4;
+
+        kill_group(pool);
+        pace = pace < AGAIN_MIN ? AGAIN_MIN : pace;
+        self->again_ns = now + (pace > AGAIN_MAX ? AGAIN_MAX : pace);
+    }
     if (now - self->since_ns > ASK_NS)
         free_slots(pool); /* who still dies holds files that nobody looks at any more */
+}
+
+uint64_t
+errand__template_moment(const errand__sandbox *pool)
+{
+    const errand__template *self = &pool->template;
+
+    return self->phase == ERRAND__TEMPLATE_ENDING ? self->again_ns : UINT64_MAX;
 }
 
 /* ---- its life ----------------------------------------------------------------------------------------- */

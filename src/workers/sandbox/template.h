@@ -31,6 +31,7 @@ typedef struct errand__template { /* all the monitor's */
     uint32_t answered;        /* asks, since it was started */
     uint64_t since_ns;        /* of this phase */
     uint64_t retry_ns, backoff_ns;
+    uint64_t again_ns; /* ENDING: when it is looked at again */
 } errand__template;
 
 void errand__template_init(errand__template *self, bool off);
@@ -45,6 +46,8 @@ void errand__template_uncount(struct errand__sandbox *pool);
 void errand__template_listen(struct errand__sandbox *pool);
 /* False: the event is not of the template. */
 bool errand__template_hear(struct errand__sandbox *pool, uint32_t event);
+/* When it is to be tended at the latest, beside what wakes the monitor anyway. */
+uint64_t errand__template_moment(const struct errand__sandbox *pool);
 /* Ends it if it is time, and reaps it.  consider: starts one if one is wanted, after all else. */
 void errand__template_tend(struct errand__sandbox *pool, uint64_t now, bool closing);
 void errand__template_consider(struct errand__sandbox *pool, uint64_t now);

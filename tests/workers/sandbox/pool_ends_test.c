@@ -3,6 +3,7 @@
  * right code; nothing stays behind.  Method: simulated workers that hang, obey or die as told. */
 #include "pool_rig.h"
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -25,6 +26,43 @@ a_deadline_ends_the_operation_before_its_worker_is_dead(void **state) /* S8 */
     while (rig_snapshot(self).dying != 1) { /* it is told first */
     }
     assert_int_equal(atomic_load_explicit(&self->sim.reaps, memory_order_acquire), 0);
+    atomic_store_explicit(&self->sim.deaf, false, memory_order_release);
+    assert_int_equal(rig_run(self, SIM_PATTERN, 1)->outcome, ERRAND_COMPLETED);
+    assert_int_equal(atomic_load_explicit(&self->sim.reaps, memory_order_acquire), 1);
+}
+
+typedef struct turns {
+    atomic_uint count;
+} turns;
+
+static void
+count_turns(void *arg, const char *place)
+{
+    if (strcmp(place, "monitor-sleep") == 0)
+        atomic_fetch_add_explicit(&((turns *)arg)->count, 1, memory_order_relaxed);
+}
+
+/* While the sim is deaf a kill does nothing, as where the host has no right to it. */
+static void
+a_worker_that_cannot_be_killed_is_tried_again_and_keeps_no_thread_busy(void **state)
+{
+    enum { KILLS = 4, MOST = 100 };
+    static turns seen;
+    rig *self = *state;
+
+    self->policy.deadline_ns = 300 * MS;
+    rig_begin(self);
+    atomic_store_explicit(&self->sim.deaf, true, memory_order_release);
+    assert_int_equal(rig_run(self, SIM_HANG, 0)->code, ERRAND_CODE_DEADLINE);
+    while (rig_snapshot(self).dying != 1) {
+    }
+    atomic_store_explicit(&seen.count, 0, memory_order_relaxed);
+    errand_testing_pause(count_turns, &seen);
+    while (atomic_load_explicit(&self->sim.kills, memory_order_relaxed) < KILLS &&
+           atomic_load_explicit(&seen.count, memory_order_relaxed) < MOST)
+        sched_yield();
+    errand_testing_pause(NULL, NULL);
+    assert_true(atomic_load_explicit(&seen.count, memory_order_relaxed) < MOST);
     atomic_store_explicit(&self->sim.deaf, false, memory_order_release);
     assert_int_equal(rig_run(self, SIM_PATTERN, 1)->outcome, ERRAND_COMPLETED);
     assert_int_equal(atomic_load_explicit(&self->sim.reaps, memory_order_acquire), 1);
@@ -477,6 +515,7 @@ main(void)
 #define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_RIG(a_deadline_ends_the_operation_before_its_worker_is_dead),
+        WITH_RIG(a_worker_that_cannot_be_killed_is_tried_again_and_keeps_no_thread_busy),
         WITH_RIG(a_deadline_of_the_operations_own_counts_from_submit),
         WITH_RIG(a_cancelled_one_is_killed_at_once_without_a_grace),
         WITH_RIG(a_grace_lets_a_cancelled_one_answer_itself),
