@@ -11,12 +11,10 @@ enum { PACKET_MAX = 65536, SEND_MAX = 65507 };
 static const uint64_t again_ns = 2000000; /* between two tries at a full receiver */
 
 typedef struct open_state {
-    errand__wait wait;
+    errand__bind bind;
     errand_endpoint at, to;
     errand__name at_name, to_name;
     socklen_t at_size, to_size;
-    const char *refused;  /* which call was; NULL: there was no memory */
-    errand__socket *made; /* until it is given */
 } open_state;
 typedef struct packet_state {
     errand__net_state net;
@@ -27,7 +25,6 @@ typedef struct packet_state {
 } packet_state;
 
 static int32_t open_poll(errand_job *job, void *state, errand_payload *out_payload);
-static void open_drop(void *state);
 static int32_t receive_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t take(errand_job *job, packet_state *receive, errand_payload *out_payload);
 static int32_t send_poll(errand_job *job, void *state, errand_payload *out_payload);
@@ -36,7 +33,7 @@ static const errand_job_type open_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "datagram",
     .poll = open_poll,
-    .drop = open_drop,
+    .drop = errand__bind_drop,
 };
 static const errand_job_type receive_job = {
     .struct_size = sizeof(errand_job_type),
@@ -90,21 +87,21 @@ open_socket(void *arg)
     ERRAND__PAUSE("bind");
     int fd = errand__name_socket(binds ? &wanted->at_name : &wanted->to_name, SOCK_DGRAM);
     if (fd < 0) {
-        wanted->refused = "socket";
+        wanted->bind.refused = "socket";
         return -errno;
     }
     bool bound = binds && errand__path_bind(fd, &wanted->at_name, wanted->at_size);
     if (binds && !bound)
-        wanted->refused = "bind";
+        wanted->bind.refused = "bind";
     else if (wanted->to_size > 0 &&
              connect(fd, &wanted->to_name.any, wanted->to_size) != 0)
-        wanted->refused = "connect";
-    if (wanted->refused != NULL)
+        wanted->bind.refused = "connect";
+    if (wanted->bind.refused != NULL)
         error = errno;
     else
-        wanted->made = errand__path_create(fd, &wanted->to_name, wanted->to_size,
-                                           &wanted->at_name, wanted->at_size);
-    if (wanted->made == NULL) {
+        wanted->bind.made = errand__path_create(fd, &wanted->to_name, wanted->to_size,
+                                                &wanted->at_name, wanted->at_size);
+    if (wanted->bind.made == NULL) {
         if (bound)
             errand__path_undo(&wanted->at_name, wanted->at_size);
         errand__operation_fd_close(&fd);
@@ -114,25 +111,10 @@ open_socket(void *arg)
 }
 
 static int32_t
-refuse_open(errand_job *job, const open_state *wanted, int error)
-{
-    bool connects = strcmp(wanted->refused, "connect") == 0;
-    errand__name_shown shown =
-        errand__name_show(connects || wanted->at_size == 0 ? &wanted->to : &wanted->at);
-    int32_t code = strcmp(wanted->refused, "socket") == 0 ? errand__operation_code(error)
-                   : connects ? ERRAND_OPERATION_CONNECTION_FAILED
-                              : ERRAND_OPERATION_BIND_FAILED;
-
-    return errand__operation_refused_as(job, code, error, wanted->refused,
-                                        "no datagrams %s %s", connects ? "to" : "at",
-                                        shown.text);
-}
-
-static int32_t
 open_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     open_state *wanted = state;
-    errand__wait *wait = &wanted->wait;
+    errand__wait *wait = &wanted->bind.wait;
     bool looks_up = errand__name_is_path(&wanted->at_name, wanted->at_size) ||
                     errand__name_is_path(&wanted->to_name, wanted->to_size);
     int32_t code = errand__wait_ready(job, wait);
@@ -141,25 +123,18 @@ open_poll(errand_job *job, void *state, errand_payload *out_payload)
         code = errand__net_call(job, wait, looks_up, open_socket, wanted);
     if (code != 0)
         return code;
-    if (wait->io.result < 0 && wanted->refused == NULL)
-        return errand__net_unmade(
-            job, wait->io.result,
-            errand__name_show(wanted->at_size == 0 ? &wanted->to : &wanted->at).text);
-    if (wait->io.result < 0)
-        return refuse_open(job, wanted, -wait->io.result);
+    if (wait->io.result < 0) {
+        const char *refused = wanted->bind.refused;
+        bool to =
+            wanted->at_size == 0 || (refused != NULL && strcmp(refused, "connect") == 0);
+
+        return errand__bind_refused(job, &wanted->bind,
+                                    to ? "no datagrams to" : "no datagrams at",
+                                    to ? &wanted->to : &wanted->at);
+    }
     errand__socket_payload(out_payload, &errand_datagram_type,
-                           errand__path_take(wait, &wanted->made));
+                           errand__bind_take(&wanted->bind));
     return 0;
-}
-
-static void
-open_drop(void *state)
-{
-    open_state *wanted = state;
-
-    errand__socket_abandon(errand__path_take(&wanted->wait, &wanted->made));
-    errand__wait_fini(&wanted->wait);
-    errand__operation_block_free(wanted);
 }
 
 /* ---- receive ----------------------------------------------------------------------------------- */

@@ -13,25 +13,22 @@
 #include "operations/net/net.h"
 
 typedef struct listen_state {
-    errand__wait wait;
+    errand__bind bind;
     errand_endpoint at;
     errand__name name;
     socklen_t name_size;
     uint32_t flags, backlog, mode;
-    const char *refused;  /* which call was; NULL: there was no memory */
-    errand__socket *made; /* until it is given */
 } listen_state;
 
 static int32_t listen_poll(errand_job *job, void *state, errand_payload *out_payload);
 static const char *set_up(int fd, const listen_state *wanted, bool *out_bound);
-static void listen_drop(void *state);
 static int32_t accept_poll(errand_job *job, void *state, errand_payload *out_payload);
 
 static const errand_job_type listen_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "listen",
     .poll = listen_poll,
-    .drop = listen_drop,
+    .drop = errand__bind_drop,
 };
 static const errand_job_type accept_job = {
     .struct_size = sizeof(errand_job_type),
@@ -80,15 +77,16 @@ open_listener(void *arg)
     ERRAND__PAUSE("bind");
     int fd = errand__name_socket(&wanted->name, SOCK_STREAM);
     if (fd < 0) {
-        wanted->refused = "socket";
+        wanted->bind.refused = "socket";
         return -errno;
     }
     bool bound = false;
-    wanted->refused = set_up(fd, wanted, &bound);
-    int error = wanted->refused == NULL ? ENOMEM : errno;
-    if (wanted->refused == NULL)
-        wanted->made = errand__path_create(fd, NULL, 0, &wanted->name, wanted->name_size);
-    if (wanted->made == NULL) {
+    wanted->bind.refused = set_up(fd, wanted, &bound);
+    int error = wanted->bind.refused == NULL ? ENOMEM : errno;
+    if (wanted->bind.refused == NULL)
+        wanted->bind.made =
+            errand__path_create(fd, NULL, 0, &wanted->name, wanted->name_size);
+    if (wanted->bind.made == NULL) {
         if (bound)
             errand__path_undo(&wanted->name, wanted->name_size);
         errand__operation_fd_close(&fd);
@@ -101,8 +99,7 @@ static int32_t
 listen_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     listen_state *wanted = state;
-    errand__wait *wait = &wanted->wait;
-    errand__name_shown shown = errand__name_show(&wanted->at);
+    errand__wait *wait = &wanted->bind.wait;
     int32_t code = errand__wait_ready(job, wait);
 
     if (code == 0 && !wait->asked)
@@ -111,28 +108,11 @@ listen_poll(errand_job *job, void *state, errand_payload *out_payload)
                                 open_listener, wanted);
     if (code != 0)
         return code;
-    int32_t result = wait->io.result;
-    if (result < 0 && wanted->refused == NULL)
-        return errand__net_unmade(job, result, shown.text);
-    if (result < 0)
-        return errand__operation_refused_as(
-            job,
-            strcmp(wanted->refused, "socket") == 0 ? errand__operation_code(-result)
-                                                   : ERRAND_OPERATION_BIND_FAILED,
-            -result, wanted->refused, "cannot listen at %s", shown.text);
+    if (wait->io.result < 0)
+        return errand__bind_refused(job, &wanted->bind, "cannot listen at", &wanted->at);
     errand__socket_payload(out_payload, &errand_listener_type,
-                           errand__path_take(wait, &wanted->made));
+                           errand__bind_take(&wanted->bind));
     return 0;
-}
-
-static void
-listen_drop(void *state)
-{
-    listen_state *wanted = state;
-
-    errand__socket_abandon(errand__path_take(&wanted->wait, &wanted->made));
-    errand__wait_fini(&wanted->wait);
-    errand__operation_block_free(wanted);
 }
 
 /* Answers the call that was refused, or NULL. */

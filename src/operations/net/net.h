@@ -105,9 +105,6 @@ void errand__net_drop(void *state);
 /* Fails the job, naming the peer or the local end. */
 int32_t errand__net_refused(errand_job *job, int32_t code, int error, const char *call,
                             errand__socket *socket, const char *what);
-/* The same for a bind of which nothing was made, without a refused call: no memory, or the reactor
- * could hand it to nobody. */
-int32_t errand__net_unmade(errand_job *job, int32_t result, const char *shown);
 void errand__socket_payload(errand_payload *out_payload, const errand_payload_type *type,
                             void *own_socket);
 
@@ -123,8 +120,18 @@ bool errand__path_bind(int fd, const errand__name *name, socklen_t size);
 void errand__path_undo(const errand__name *name, socklen_t size);
 errand__socket *errand__path_create(int fd, const errand__name *peer, socklen_t peer_size,
                                     const errand__name *local, socklen_t local_size);
-/* What was made, with the helpers that its path needs. */
-errand__socket *errand__path_take(errand__wait *wait, errand__socket **take_socket);
+/* What a state begins with that makes a socket and binds it. */
+typedef struct errand__bind {
+    errand__wait wait;
+    const char *refused;  /* which call was; NULL: memory was, or a helper */
+    errand__socket *made; /* until it is given */
+} errand__bind;
+/* refused: fails the job, whose call answered less than 0: "what end".  take: what was made, with the
+ * helpers that its path needs. */
+int32_t errand__bind_refused(errand_job *job, const errand__bind *bind, const char *what,
+                             const errand_endpoint *end);
+errand__socket *errand__bind_take(errand__bind *bind);
+void errand__bind_drop(void *state);
 /* close: it is in nobody's way any more.  let: the same, and it goes, and the socket ends. */
 void errand__path_close(errand__socket *socket);
 void errand__path_let(errand__socket *socket);

@@ -76,16 +76,35 @@ is_of(const errand__socket *socket, const struct stat *file)
     return socket->device == file->st_dev && socket->inode == file->st_ino;
 }
 
-static void
-remove_file(errand__socket *socket)
+typedef struct whole {
+    char text[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1];
+} whole;
+
+/* The longest has no 0 at its end. */
+static whole
+whole_path(const errand__name *name)
 {
-    errand_endpoint local = errand__socket_local(socket);
-    char path[sizeof local.path + 1] = "";
+    whole path = {""};
+
+    memcpy(path.text, name->path.sun_path, sizeof path.text - 1);
+    return path;
+}
+
+static bool
+look(const errand__name *name, struct stat *out_file)
+{
+    return lstat(whole_path(name).text, out_file) == 0;
+}
+
+static void
+remove_file(const errand__socket *socket)
+{
+    errand__name name = {.path = {.sun_family = AF_UNSPEC}};
     struct stat now;
 
-    memcpy(path, local.path, local.path_size);
-    if (lstat(path, &now) == 0 && is_of(socket, &now))
-        unlink(path);
+    memcpy(&name, socket->names + socket->peer_size, socket->local_size);
+    if (look(&name, &now) && is_of(socket, &now))
+        unlink(whole_path(&name).text);
 }
 
 /* Of one that was marked as begun.  Its descriptor is open until the file is gone: as long as it is, no other
@@ -171,26 +190,6 @@ errand__path_let(errand__socket *socket)
     if (waits)
         errand_helpers_call(helpers, go_if_there, socket);
     errand_helpers_abandon(&helpers);
-}
-
-typedef struct whole {
-    char text[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1];
-} whole;
-
-/* The longest has no 0 at its end. */
-static whole
-whole_path(const errand__name *name)
-{
-    whole path = {""};
-
-    memcpy(path.text, name->path.sun_path, sizeof path.text - 1);
-    return path;
-}
-
-static bool
-look(const errand__name *name, struct stat *out_file)
-{
-    return lstat(whole_path(name).text, out_file) == 0;
 }
 
 /* With the lock. */
@@ -282,15 +281,46 @@ errand__path_create(int fd, const errand__name *peer, socklen_t peer_size,
     return made;
 }
 
-errand__socket *
-errand__path_take(errand__wait *wait, errand__socket **take_socket)
+int32_t
+errand__bind_refused(errand_job *job, const errand__bind *bind, const char *what,
+                     const errand_endpoint *end)
 {
-    errand__socket *made = *take_socket;
+    int error = -bind->wait.io.result;
+    int32_t code = ERRAND_OPERATION_BIND_FAILED;
+    errand__name_shown shown = errand__name_show(end);
 
-    *take_socket = NULL;
+    if (bind->refused == NULL && error == ENOMEM)
+        return errand__operation_no_memory(job, sizeof(errand__socket));
+    if (bind->refused == NULL)
+        return errand__operation_refused(
+            job, error, "the reactor", "no helper could be asked to bind %s", shown.text);
+    if (strcmp(bind->refused, "socket") == 0)
+        code = errand__operation_code(error);
+    else if (strcmp(bind->refused, "connect") == 0)
+        code = ERRAND_OPERATION_CONNECTION_FAILED;
+    return errand__operation_refused_as(job, code, error, bind->refused, "%s %s", what,
+                                        shown.text);
+}
+
+errand__socket *
+errand__bind_take(errand__bind *bind)
+{
+    errand__socket *made = bind->made;
+
+    bind->made = NULL;
     if (made != NULL && made->path != ERRAND__PATH_NONE) {
-        made->helpers = wait->helpers;
-        wait->helpers = NULL;
+        made->helpers = bind->wait.helpers;
+        bind->wait.helpers = NULL;
     }
     return made;
+}
+
+void
+errand__bind_drop(void *state)
+{
+    errand__bind *bind = state;
+
+    errand__socket_abandon(errand__bind_take(bind));
+    errand__wait_fini(&bind->wait);
+    errand__operation_block_free(state);
 }

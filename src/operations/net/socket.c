@@ -156,15 +156,6 @@ errand__net_drop(void *state)
 }
 
 int32_t
-errand__net_unmade(errand_job *job, int32_t result, const char *shown)
-{
-    if (result == -ENOMEM)
-        return errand__operation_no_memory(job, sizeof(errand__socket));
-    return errand__operation_refused(job, -result, "the reactor",
-                                     "no helper could be asked to bind %s", shown);
-}
-
-int32_t
 errand__net_refused(errand_job *job, int32_t code, int error, const char *call,
                     errand__socket *socket, const char *what)
 {
