@@ -20,7 +20,7 @@
  *   "filer-wakes"   a filer slept, and is about to look what for
  *   "filer-ends"    a filer found no work for long, and will not look again
  *   "spawn", "scan", "bind"   a helper is about to do what waits for the disk
- *   "path-goes"     a socket's path is about to be removed
+ *   "path-goes", "path-gone"   a socket's path is about to be removed; it was
  *   "file-let"      a file that nobody asks for any more is about to be closed
  *   "copy-close"    a copy has moved everything, and is about to ask for the close
  *   "monitor-sleep" a sandbox's monitor has done what there was, and is about to sleep

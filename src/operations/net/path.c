@@ -116,6 +116,7 @@ go(errand__socket *socket)
 
     ERRAND__PAUSE("path-goes");
     remove_file(socket);
+    ERRAND__PAUSE("path-gone");
     errand__lock_acquire(&lock);
     while (*at != socket)
         at = &(*at)->next_going;

@@ -316,6 +316,54 @@ a_path_is_removed_beside_the_loop_and_free_for_the_next(void **state)
     }
 }
 
+/* The number of the descriptor that is bound there. */
+static int
+bound_fd(const char *path)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        struct sockaddr_un name = {.sun_family = AF_UNSPEC};
+        socklen_t size = sizeof name;
+
+        if (getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
+            name.sun_family == AF_UNIX && strcmp(name.sun_path, path) == 0)
+            return fd;
+    }
+    fail_msg("nobody is bound to %s", path);
+    return -1;
+}
+
+/* As long as it is open the file's number is no other file's, so no other can be taken for it. */
+static void
+a_path_goes_before_its_descriptor(void **state)
+{
+    net_rig *rig = *state;
+
+    for (int i = 0; i < 3; i++) {
+        net_result result = {.started = false};
+        errand_endpoint at = socket_at("bound");
+        errand_spec spec;
+
+        assert_int_equal(i == 0 ? errand_spec_datagram(&spec, &at, NULL)
+                                : errand_spec_listen(&spec, &at, NULL),
+                         ERRAND_OK);
+        net_run(rig, &spec, &result);
+        assert_int_equal(result.outcome, ERRAND_COMPLETED);
+        int fd = bound_fd(path_of("bound"));
+        if (i == 2)
+            errand_listener_close(result.payload.data);
+        hold_at("path-gone", 0);
+        net_clear(&result); /* lets it go */
+        await_held(rig);
+        bool there = access(path_of("bound"), F_OK) == 0;
+        bool open = fcntl(fd, F_GETFD) >= 0;
+        end_hold();
+        assert_false(there);
+        assert_true(open);
+        while (fcntl(fd, F_GETFD) >= 0)
+            sched_yield();
+    }
+}
+
 /* O61: what a forked child lets go of is closed there, and goes on here. */
 static void
 a_path_is_its_makers_and_no_forked_childs(void **state)
@@ -459,6 +507,7 @@ main(void)
         WITH_FOLDER(a_socket_that_was_bound_for_nobody_goes),
         WITH_FOLDER(a_path_is_removed_beside_the_loop_and_free_for_the_next),
         WITH_FOLDER(a_path_is_its_makers_and_no_forked_childs),
+        WITH_FOLDER(a_path_goes_before_its_descriptor),
         WITH_FOLDER(a_file_that_is_let_go_is_closed_beside_the_loop),
         WITH_FOLDER(a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it),
         WITH_FOLDER(a_file_is_closed_beside_the_loop_that_used_it_last),
