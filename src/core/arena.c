@@ -12,6 +12,7 @@
  * - Sanitizers see nothing of mallocx, and jemalloc makes only some 4000 arenas: in these
  *   cases the blocks come from the C library. */
 #include <stdlib.h>
+#include <string.h>
 #include "core/core.h"
 
 #if !ERRAND_SANITIZED
@@ -140,12 +141,18 @@ errand__arena_reset(errand__arena *arena)
 static void *
 take_block(errand__arena *arena, size_t size)
 {
+    bool by_hand = errand__mem_zero_by_hand(size);
+    void *block;
+
 #if !ERRAND_SANITIZED
     if (arena->jemalloc)
-        return mallocx(size, arena->flags | JEMALLOC_ZERO | JEMALLOC_ALIGN_16);
+        block = mallocx(size,
+                        arena->flags | (by_hand ? 0 : JEMALLOC_ZERO) | JEMALLOC_ALIGN_16);
+    else
 #endif
+        block = by_hand ? malloc(size) : calloc(1, size);
     (void)arena;
-    return calloc(1, size);
+    return block != NULL && by_hand ? memset(block, 0, size) : block;
 }
 
 static void

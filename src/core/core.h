@@ -71,6 +71,16 @@ errand_status errand__misuse(errand_status status, const char *function,
 void *errand__mem_alloc(const errand_allocator *allocator, size_t size); /* zeroed */
 /* The library's own, with whatever was there before: for what is written whole anyway. */
 void *errand__mem_alloc_bare(size_t size);
+/* Zeroed, for what is written soon: a large block by hand, since an allocator that has one at hand may give
+ * its pages back for it, and take zeroed ones, at each call. */
+void *errand__mem_alloc_used(size_t size);
+/* Is a block of this size better zeroed by hand? */
+static inline bool
+errand__mem_zero_by_hand(size_t size)
+{
+    /* jemalloc's first large class is 16 KiB; what is above 8 MiB it never keeps. */
+    return size > ((size_t)14 << 10) && size <= ((size_t)8 << 20);
+}
 void errand__mem_free(const errand_allocator *allocator, void *block, size_t size);
 /* Moves to a larger block, the new tail zeroed; on NULL the old one is untouched. */
 void *errand__mem_grow(const errand_allocator *allocator, void *block, size_t size,

@@ -80,6 +80,15 @@ errand__mem_alloc_bare(size_t size)
     return alloc(NULL, size, false);
 }
 
+void *
+errand__mem_alloc_used(size_t size)
+{
+    bool by_hand = errand__mem_zero_by_hand(size);
+    void *block = alloc(NULL, size, !by_hand);
+
+    return block != NULL && by_hand ? memset(block, 0, size) : block;
+}
+
 void
 errand__mem_free(const errand_allocator *allocator, void *block, size_t size)
 {

@@ -184,7 +184,7 @@ errand_job_alloc(errand_job *job, size_t size)
 
         if (size > SIZE_MAX - sizeof *link)
             return NULL;
-        link = errand__mem_alloc(NULL, sizeof *link + size);
+        link = errand__mem_alloc_used(sizeof *link + size);
         if (link == NULL)
             return NULL;
         link->next = job->blocks;
@@ -236,7 +236,7 @@ errand_payload_alloc(errand_job *job, size_t size, errand_payload *out_payload)
         (void)errand__misuse(ERRAND_EINVAL, __func__, "out_payload is NULL");
         return NULL;
     }
-    data = errand__mem_alloc(NULL, size > 0 ? size : 1);
+    data = errand__mem_alloc_used(size > 0 ? size : 1);
     if (data != NULL)
         *out_payload = (errand_payload){&memory_type, data, size > 0 ? size : 1};
     return data;

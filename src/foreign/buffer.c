@@ -27,7 +27,7 @@ static void *
 plain_alloc(void *owner, size_t size)
 {
     (void)owner;
-    return errand__mem_alloc(NULL, size);
+    return errand__mem_alloc_used(size);
 }
 
 static void

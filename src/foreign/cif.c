@@ -264,7 +264,7 @@ errand__cif_create(const errand_ffi_signature *view, errand__cif into,
         return false;
     for (uint32_t i = 0; i < view->count; i++)
         size += measure(&view->parameters[i]);
-    *into.block = errand__mem_alloc(NULL, size);
+    *into.block = errand__mem_alloc_used(size);
     *into.block_size = size;
     if (*into.block == NULL)
         return errand__ffi_refuse(out_error, 0, "no memory for the function's types");

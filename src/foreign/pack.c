@@ -58,7 +58,7 @@ pack_struct(errand__memory_reply *to, const errand_ffi_type *type,
     bool good;
 
     errand__type_layout(type, &layout);
-    image = errand__mem_alloc(NULL, layout.size);
+    image = errand__mem_alloc_used(layout.size);
     if (image == NULL) {
         to->no_memory = true;
         return false;

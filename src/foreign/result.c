@@ -69,7 +69,7 @@ errand__result_alloc(errand__result_block *self)
     self->size = sizeof(errand_ffi_result) + self->values * sizeof(errand_ffi_value) +
                  self->outputs * sizeof(errand_ffi_output) + self->bytes;
     self->values = self->outputs = self->bytes = 0;
-    self->block = errand__mem_alloc(NULL, self->size);
+    self->block = errand__mem_alloc_used(self->size);
     return self->block != NULL;
 }
 

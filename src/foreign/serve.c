@@ -260,7 +260,7 @@ serve(served *self, errand__reply *reply, void *running)
         return code;
     size = words + addresses + self->callee->result_room + self->copies;
     if (size > sizeof small)
-        block = errand__mem_alloc(NULL, size);
+        block = errand__mem_alloc_used(size);
     else
         memset(small, 0, size);
     if (block == NULL) {

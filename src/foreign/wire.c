@@ -175,7 +175,7 @@ put_image(errand__reply *reply, const errand_ffi_type *type, const void *at)
 
     errand__type_layout(type, &layout);
     if (layout.size > sizeof small)
-        image = errand__mem_alloc(NULL, layout.size);
+        image = errand__mem_alloc_used(layout.size);
     if (image == NULL)
         return false;
     errand__image_clean(type, at, image);
@@ -220,7 +220,7 @@ memory_write(errand__reply *reply, const void *bytes, size_t size)
                                                              : memory->size + size + 128;
         unsigned char *larger =
             memory->bytes == memory->small
-                ? errand__mem_alloc(NULL, room)
+                ? errand__mem_alloc_used(room)
                 : errand__mem_grow(NULL, memory->bytes, memory->room, room);
         memory->no_memory = larger == NULL;
         if (larger == NULL)

@@ -23,7 +23,7 @@ errand__operation_block_alloc(size_t size)
 {
     if (size > PTRDIFF_MAX - PREFIX)
         return NULL;
-    return behind_its_size(errand__mem_alloc(NULL, PREFIX + size), size);
+    return behind_its_size(errand__mem_alloc_used(PREFIX + size), size);
 }
 
 void *
@@ -32,6 +32,16 @@ errand__operation_block_alloc_bare(size_t size)
     if (size > PTRDIFF_MAX - PREFIX)
         return NULL;
     return behind_its_size(errand__mem_alloc_bare(PREFIX + size), size);
+}
+
+void *
+errand__operation_block_alloc_for(size_t front, size_t bytes)
+{
+    void *block = bytes > PTRDIFF_MAX - PREFIX - front
+                      ? NULL
+                      : errand__operation_block_alloc_bare(front + bytes);
+
+    return block != NULL ? memset(block, 0, front) : NULL;
 }
 
 void *

@@ -72,7 +72,7 @@ encode_bytes(const void *data, size_t size, errand_sink *sink)
 static errand_status
 decode_bytes(const void *bytes, size_t size, errand_payload *out_payload)
 {
-    errand_file_bytes *file = errand__operation_block_alloc(sizeof *file + size + 1);
+    errand_file_bytes *file = errand__operation_bytes_alloc(size);
 
     if (file == NULL)
         return ERRAND_ENOMEM;

@@ -125,7 +125,7 @@ file_spec(errand_spec *out_spec, const char *path, const void *bytes, size_t siz
     (void)out_spec;
     if (size > PTRDIFF_MAX - sizeof(file_state) - length)
         return ERRAND_ENOMEM;
-    file_state *state = errand__operation_block_alloc(sizeof *state + length + size);
+    file_state *state = errand__operation_block_alloc_for(sizeof *state, length + size);
     if (state == NULL)
         return ERRAND_ENOMEM;
     errand__operation_cursor cursor = {(char *)(state + 1)};
@@ -247,7 +247,7 @@ read_all(errand_job *job, const file_state *file, int fd, size_t room,
     size_t used = 0;
     int32_t code = 0;
 
-    char *block = errand__operation_block_alloc(front + room + 1);
+    char *block = errand__operation_bytes_alloc(room);
     if (block == NULL)
         return errand__operation_no_memory(job, room);
     for (;;) {
@@ -299,7 +299,7 @@ hash_run(errand_job *job, void *state, errand_payload *out_payload)
     int32_t code = open_regular(job, file, &fd, &size);
     if (code != 0)
         return code;
-    char *piece = errand__operation_block_alloc(OPERATION_PIECE);
+    char *piece = errand__operation_block_alloc_bare(OPERATION_PIECE);
     errand_hash *hash = errand__operation_block_alloc(sizeof *hash);
     if (piece == NULL || hash == NULL)
         code = errand__operation_no_memory(job, OPERATION_PIECE);

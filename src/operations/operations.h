@@ -18,6 +18,8 @@ enum { OPERATION_PIECE = 1024 * 1024 }; /* bytes between two looks at the token 
 void *
 errand__operation_block_alloc(size_t size); /* zeroed, 16-aligned; NULL without memory */
 void *errand__operation_block_alloc_bare(size_t size); /* the same, not zeroed */
+/* The first part zeroed, not the bytes behind it, which the caller writes. */
+void *errand__operation_block_alloc_for(size_t front, size_t bytes);
 /* Moves to a larger one; on NULL the old block is untouched. */
 void *errand__operation_block_grow(void *block, size_t new_size);
 void errand__operation_block_free(void *block); /* NULL-safe; the drop of most states */
@@ -84,7 +86,9 @@ void errand__operation_spec_fill(errand_spec *out_spec, uint32_t kind,
 void errand__operation_payload(errand_payload *out_payload,
                                const errand_payload_type *type, void *own_block,
                                size_t size);
-/* bytes of size behind a errand_file_bytes; the block has sizeof(errand_file_bytes) + size + 1. */
+/* bytes: a block with room for so many behind an errand_file_bytes, and a 0.  payload_bytes: with size of
+ * them it becomes the payload. */
+void *errand__operation_bytes_alloc(size_t room);
 void errand__operation_payload_bytes(errand_payload *out_payload, void *own_block,
                                      size_t size);
 /* A job's end: 0 with an errand_file_written as payload, or MEMORY. */
@@ -161,8 +165,9 @@ typedef struct errand__wait {
     errand_io io;
     errand_io *limit; /* NULL = none */
 } errand__wait;
-/* A state of size bytes that begins with an errand__wait; its limit, if any, lies behind it. */
-void *errand__wait_create(size_t size, uint64_t limit_ns);
+/* A state of front bytes that begins with an errand__wait, zeroed; behind it bytes that the caller writes,
+ * and its limit, if any. */
+void *errand__wait_create(size_t front, size_t bytes, uint64_t limit_ns);
 /* ready: at the begin of each poll: 0 = go on (at first: nothing was asked; later: io is done), else
  * the answer.  ask: io was filled in; answers PENDING, or a failure.  poll: the same for POLL.
  * done: passes PENDING on, and leaves the seat with any other code. */

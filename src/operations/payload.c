@@ -36,6 +36,12 @@ errand__operation_payload(errand_payload *out_payload, const errand_payload_type
     out_payload->size = size;
 }
 
+void *
+errand__operation_bytes_alloc(size_t room)
+{
+    return errand__operation_block_alloc_for(sizeof(errand_file_bytes), room + 1);
+}
+
 void
 errand__operation_payload_bytes(errand_payload *out_payload, void *own_block, size_t size)
 {

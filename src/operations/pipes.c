@@ -51,7 +51,7 @@ errand_spec_process_write(errand_spec *out_spec, errand_process *process,
                        ERRAND_EINVAL, "out_spec, process or bytes is missing");
     if (process->in.missing)
         return ERRAND_EINVAL;
-    write_state *state = errand__wait_create(sizeof *state + size, 0);
+    write_state *state = errand__wait_create(sizeof *state, size, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
     if (!errand__seat_take(&process->in.seat, &state->wait.ticket) && process->pid != 0) {
@@ -182,8 +182,7 @@ take_output(errand_job *job, void *thing, size_t chunk_max, errand_payload *out_
         return errand__operation_refused(job, errno, "read", "its output cannot be read");
     if (count == 0)
         return 0;
-    char *block =
-        errand__operation_block_alloc(sizeof(errand_file_bytes) + (size_t)count + 1);
+    char *block = errand__operation_bytes_alloc((size_t)count);
     if (block == NULL)
         return errand__operation_no_memory(job, (size_t)count);
     memcpy(block + sizeof(errand_file_bytes), scratch, (size_t)count);

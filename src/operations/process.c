@@ -119,7 +119,7 @@ errand_spec_process_wait(errand_spec *out_spec, errand_process *process)
 {
     ERRAND_REQUIRE_ARG(out_spec != NULL && process != NULL, ERRAND_EINVAL,
                        "out_spec or process is NULL");
-    wait_state *state = errand__wait_create(sizeof *state, 0);
+    wait_state *state = errand__wait_create(sizeof *state, 0, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
     if (!errand__seat_take(&process->seat, &state->wait.ticket) && process->pid != 0) {

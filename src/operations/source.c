@@ -153,7 +153,7 @@ errand_source_next(errand_source *source, errand_spec *out_spec)
 {
     ERRAND_REQUIRE_ARG(source != NULL && out_spec != NULL, ERRAND_EINVAL,
                        "source or out_spec is NULL");
-    next_state *state = errand__wait_create(sizeof *state, 0);
+    next_state *state = errand__wait_create(sizeof *state, 0, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
     if (!errand__seat_take(&source->seat, &state->wait.ticket) && !source->detached) {

@@ -67,7 +67,7 @@ errand_spec_echo(errand_spec *out_spec, const void *bytes, size_t size)
     ERRAND_REQUIRE_ARG(bytes != NULL || size == 0, ERRAND_EINVAL, "bytes is NULL");
     if (size > PTRDIFF_MAX - sizeof(echo_state))
         return ERRAND_ENOMEM;
-    echo_state *state = errand__operation_block_alloc(sizeof *state + size);
+    echo_state *state = errand__operation_block_alloc_for(sizeof *state, size);
     if (state == NULL)
         return ERRAND_ENOMEM;
     errand__operation_cursor cursor = {(char *)(state + 1)};
@@ -91,8 +91,7 @@ static int32_t
 echo_run(errand_job *job, void *state, errand_payload *out_payload)
 {
     const echo_state *echo = state;
-    char *block =
-        errand__operation_block_alloc(sizeof(errand_file_bytes) + echo->size + 1);
+    char *block = errand__operation_bytes_alloc(echo->size);
 
     if (block == NULL)
         return errand__operation_no_memory(job, echo->size);

@@ -11,17 +11,19 @@
 #include "operations/operations.h"
 
 void *
-errand__wait_create(size_t size, uint64_t limit_ns)
+errand__wait_create(size_t front, size_t bytes, uint64_t limit_ns)
 {
-    size_t start = (size + 15) / 16 * 16;
-    errand__wait *wait =
-        errand__operation_block_alloc(limit_ns == 0 ? size : start + sizeof(errand_io));
+    size_t start = (front + bytes + 15) / 16 * 16;
+    errand__wait *wait = errand__operation_block_alloc_for(
+        front, limit_ns == 0 ? bytes : start - front + sizeof(errand_io));
 
     if (wait == NULL)
         return NULL;
     wait->limit_ns = limit_ns;
-    if (limit_ns != 0)
+    if (limit_ns != 0) {
         wait->limit = (errand_io *)(void *)((char *)wait + start);
+        *wait->limit = (errand_io){.result = 0};
+    }
     return wait;
 }
 

@@ -37,7 +37,7 @@ errand_status
 errand_spec_timer(errand_spec *out_spec, uint64_t ns)
 {
     ERRAND_REQUIRE_ARG(out_spec != NULL, ERRAND_EINVAL, "out_spec is NULL");
-    waits_state *state = errand__wait_create(sizeof *state, 0);
+    waits_state *state = errand__wait_create(sizeof *state, 0, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
     state->ns = ns;
@@ -53,7 +53,7 @@ errand_spec_wait_fd(errand_spec *out_spec, int fd, uint32_t events)
     ERRAND_REQUIRE_ARG(out_spec != NULL && fd >= 0 && events != 0 &&
                            (events & ~known) == 0,
                        ERRAND_EINVAL, "out_spec, fd or events is missing");
-    waits_state *state = errand__wait_create(sizeof *state, 0);
+    waits_state *state = errand__wait_create(sizeof *state, 0, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
     state->fd = fd;

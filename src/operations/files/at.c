@@ -183,7 +183,7 @@ make_room(errand_job *job, at_state *at)
     if (at->block != NULL)
         size = size > at->max / 2 ? at->max + 1 : size * 2;
     wider = at->block == NULL
-                ? errand__operation_block_alloc(sizeof *wider + size + 1)
+                ? errand__operation_bytes_alloc(size)
                 : errand__operation_block_grow(at->block, sizeof *wider + size + 1);
     if (wider == NULL)
         return errand__operation_no_memory(job, size);

@@ -146,7 +146,7 @@ errand_status
 errand__file_state_create(errand_file *file, const char *shown, size_t size, size_t extra,
                           void **out_state)
 {
-    errand__file_state *state = errand__wait_create(size + extra, 0);
+    errand__file_state *state = errand__wait_create(size, extra, 0);
 
     if (state == NULL)
         return ERRAND_ENOMEM;

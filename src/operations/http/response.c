@@ -118,7 +118,7 @@ give_piece(errand_job *job, errand__transfer *transfer, size_t max,
 {
     errand__growing *body = &transfer->body;
     size_t size = body->used < max ? body->used : max;
-    char *block = errand__operation_block_alloc(sizeof(errand_file_bytes) + size + 1);
+    char *block = errand__operation_bytes_alloc(size);
 
     if (block == NULL)
         return errand__operation_no_memory(job, size);

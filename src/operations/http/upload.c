@@ -102,7 +102,7 @@ UPLOAD_JOB(finish, "http finish");
 static errand_status
 state_create(errand_http_upload *upload, size_t extra, upload_state **out_state)
 {
-    upload_state *state = errand__operation_block_alloc(sizeof *state + extra);
+    upload_state *state = errand__operation_block_alloc_for(sizeof *state, extra);
 
     if (state == NULL)
         return ERRAND_ENOMEM;

@@ -52,7 +52,7 @@ errand_spec_connect(errand_spec *out_spec, const errand_endpoint *to,
                            ERRAND_EINVAL, "local is no endpoint of the same family");
     }
     connect_state *state =
-        errand__wait_create(sizeof *state, config == NULL ? 0 : config->limit_ns);
+        errand__wait_create(sizeof *state, 0, config == NULL ? 0 : config->limit_ns);
     if (state == NULL)
         return ERRAND_ENOMEM;
     state->to = *to;

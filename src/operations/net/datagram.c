@@ -147,7 +147,7 @@ errand_spec_receive_packet(errand_spec *out_spec, errand_datagram *datagram, siz
     ERRAND_REQUIRE_ARG(out_spec != NULL && datagram != NULL && max > 0, ERRAND_EINVAL,
                        "out_spec, datagram or max is missing");
     errand_status status = errand__net_create(&datagram->socket, &datagram->socket.source,
-                                              0, sizeof(packet_state), &state);
+                                              0, sizeof(packet_state), 0, &state);
     if (status != ERRAND_OK)
         return status;
     ((packet_state *)state)->net.wait.keeps = true;
@@ -225,7 +225,7 @@ errand_spec_send_packet(errand_spec *out_spec, errand_datagram *datagram,
         ERRAND_REQUIRE_ARG(name_size != 0, ERRAND_EINVAL, "to is no endpoint");
     }
     errand_status status = errand__net_create(&datagram->socket, &datagram->socket.sink,
-                                              0, sizeof(packet_state) + size, &made);
+                                              0, sizeof(packet_state), size, &made);
     if (status != ERRAND_OK)
         return status;
     packet_state *state = made;

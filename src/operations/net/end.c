@@ -36,7 +36,8 @@ errand_spec_shutdown(errand_spec *out_spec, errand_stream *stream, errand_half h
                            half <= ERRAND_HALF_BOTH,
                        ERRAND_EINVAL, "out_spec, stream or half is missing");
     errand__socket *socket = &stream->socket;
-    errand_status status = errand__net_create(socket, NULL, 0, sizeof(end_state), &made);
+    errand_status status =
+        errand__net_create(socket, NULL, 0, sizeof(end_state), 0, &made);
     if (status != ERRAND_OK)
         return status;
     end_state *state = made;
@@ -110,7 +111,7 @@ errand_spec_close(errand_spec *out_spec, errand_stream *stream)
     ERRAND_REQUIRE_ARG(out_spec != NULL && stream != NULL, ERRAND_EINVAL,
                        "out_spec or stream is NULL");
     errand_status status =
-        errand__net_create(&stream->socket, NULL, 0, sizeof(end_state), &state);
+        errand__net_create(&stream->socket, NULL, 0, sizeof(end_state), 0, &state);
     if (status != ERRAND_OK)
         return status;
     errand__wait_spec(out_spec, ERRAND_KIND_CLOSE, &close_job, state);

@@ -149,7 +149,7 @@ errand_spec_accept(errand_spec *out_spec, errand_listener *listener)
     ERRAND_REQUIRE_ARG(out_spec != NULL && listener != NULL, ERRAND_EINVAL,
                        "out_spec or listener is NULL");
     errand_status status = errand__net_create(&listener->socket, &listener->socket.source,
-                                              0, sizeof(errand__net_state), &state);
+                                              0, sizeof(errand__net_state), 0, &state);
     if (status != ERRAND_OK)
         return status;
     ((errand__net_state *)state)->wait.keeps = true;

@@ -100,7 +100,8 @@ typedef struct errand__net_state {
     errand__socket *socket;
 } errand__net_state;
 errand_status errand__net_create(errand__socket *socket, errand__seat *seat,
-                                 uint64_t limit_ns, size_t size, void **out_state);
+                                 uint64_t limit_ns, size_t front, size_t bytes,
+                                 void **out_state);
 void errand__net_drop(void *state);
 /* Fails the job, naming the peer or the local end. */
 int32_t errand__net_refused(errand_job *job, int32_t code, int error, const char *call,

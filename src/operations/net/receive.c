@@ -62,7 +62,7 @@ prepare(errand_spec *out_spec, errand_stream *stream, const errand_job_type *typ
     errand__socket *socket = &stream->socket;
     errand_status status = errand__net_create(
         socket, peeks ? NULL : &socket->source, peeks ? 0 : socket->limits_ns[0],
-        sizeof(receive_state) + parts * sizeof(size_t), &state);
+        sizeof(receive_state), parts * sizeof(size_t), &state);
 
     if (status != ERRAND_OK)
         return status;
@@ -190,8 +190,7 @@ take_first(errand_job *job, receive_state *receive)
     if (receive->block == NULL && !small) {
         if (!receive->net.wait.asked)
             return ERRAND_PENDING;
-        receive->block =
-            errand__operation_block_alloc(sizeof *receive->block + receive->size + 1);
+        receive->block = errand__operation_bytes_alloc(receive->size);
         if (receive->block == NULL)
             return errand__operation_no_memory(job, receive->size);
     }
@@ -206,8 +205,7 @@ take_first(errand_job *job, receive_state *receive)
     if (count == 0)
         return ended(job, receive);
     if (small) {
-        receive->block =
-            errand__operation_block_alloc(sizeof *receive->block + receive->size + 1);
+        receive->block = errand__operation_bytes_alloc(receive->size);
         if (receive->block == NULL)
             return errand__operation_no_memory(job, receive->size);
         memcpy(receive->block + 1, scratch, (size_t)count);
@@ -222,7 +220,7 @@ give_parts(errand_job *job, receive_state *receive, errand_payload *out_payload)
 {
     size_t table = sizeof(errand_parts) + receive->count * sizeof(errand_file_bytes);
     size_t size = table + receive->size + receive->count;
-    errand_parts *parts = errand__operation_block_alloc(size);
+    errand_parts *parts = errand__operation_block_alloc_for(table, size - table);
 
     if (parts == NULL)
         return errand__operation_no_memory(job, size);
@@ -233,6 +231,7 @@ give_parts(errand_job *job, receive_state *receive, errand_payload *out_payload)
     parts->count = receive->count;
     for (size_t i = 0; i < receive->count; i++) {
         memcpy(into, from, receive->sizes[i]);
+        into[receive->sizes[i]] = 0;
         part[i] = (errand_file_bytes){.bytes = into, .size = receive->sizes[i]};
         from += receive->sizes[i];
         into += receive->sizes[i] + 1;
@@ -255,7 +254,7 @@ errand__net_take(errand_job *job, errand__socket *socket, size_t max, void **out
     if (max > sizeof scratch && ioctl(fd, FIONREAD, &there) == 0 &&
         there > (int)sizeof scratch) {
         max = max < (size_t)there ? max : (size_t)there;
-        block = errand__operation_block_alloc(sizeof(errand_file_bytes) + max + 1);
+        block = errand__operation_bytes_alloc(max);
         if (block == NULL)
             return errand__operation_no_memory(job, max);
     } else if (max > sizeof scratch) {
@@ -272,8 +271,7 @@ errand__net_take(errand_job *job, errand__socket *socket, size_t max, void **out
         return error == EAGAIN ? ERRAND_PENDING : refused(job, socket, error);
     }
     if (block == NULL) {
-        block =
-            errand__operation_block_alloc(sizeof(errand_file_bytes) + (size_t)count + 1);
+        block = errand__operation_bytes_alloc((size_t)count);
         if (block == NULL)
             return errand__operation_no_memory(job, (size_t)count);
         memcpy(block + sizeof(errand_file_bytes), scratch, (size_t)count);
@@ -318,7 +316,7 @@ peek_poll(errand_job *job, void *state, errand_payload *out_payload)
     if (ioctl(fd, FIONREAD, &there) != 0 || there < 0)
         there = 0;
     size_t size = peek->size < (size_t)there ? peek->size : (size_t)there;
-    char *block = errand__operation_block_alloc(sizeof(errand_file_bytes) + size + 1);
+    char *block = errand__operation_bytes_alloc(size);
     if (block == NULL)
         return errand__operation_no_memory(job, size);
     if (size > 0)

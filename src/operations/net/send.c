@@ -54,7 +54,7 @@ errand_spec_send_parts(errand_spec *out_spec, errand_stream *stream,
     /* The limit's block must stay aligned behind the bytes: it does, see errand__wait_create. */
     errand_status status =
         errand__net_create(&stream->socket, &stream->socket.sink,
-                           stream->socket.limits_ns[1], sizeof(send_state) + size, &made);
+                           stream->socket.limits_ns[1], sizeof(send_state), size, &made);
     if (status != ERRAND_OK)
         return status;
     send_state *state = made;

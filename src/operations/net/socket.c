@@ -127,9 +127,9 @@ errand__socket_tune(int fd, const errand__name *name)
 
 errand_status
 errand__net_create(errand__socket *socket, errand__seat *seat, uint64_t limit_ns,
-                   size_t size, void **out_state)
+                   size_t front, size_t bytes, void **out_state)
 {
-    errand__net_state *state = errand__wait_create(size, limit_ns);
+    errand__net_state *state = errand__wait_create(front, bytes, limit_ns);
     uint32_t ticket = 0;
 
     if (state == NULL)
