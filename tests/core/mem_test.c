@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include "core/core.h"
 #include "group.h"
 
@@ -252,6 +253,71 @@ mapped_pages_are_zeroed_and_cost_nothing_until_touched(void **state)
     errand__mem_unmap(block, size);
 }
 
+static void *
+from_heap(void *from, size_t size)
+{
+    (void)from;
+    return errand__mem_alloc_used(size);
+}
+
+static void
+to_heap(void *to, void *block, size_t size)
+{
+    (void)to;
+    errand__mem_free(NULL, block, size);
+}
+
+static void *
+from_arena(void *from, size_t size)
+{
+    return errand__arena_alloc(from, size);
+}
+
+static void
+to_arena(void *to, void *block, size_t size)
+{
+    (void)size;
+    errand__arena_free(to, block);
+}
+
+/* How many pages the kernel gives for so many blocks, one after the other, each used and given back. */
+static long
+pages_given(void *(*take)(void *from, size_t size),
+            void (*give)(void *to, void *block, size_t size), void *where, int blocks)
+{
+    enum { SIZE = 200000 };
+    struct rusage before, after;
+
+    assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+    for (int i = 0; i < blocks; i++) {
+        char *block = take(where, SIZE);
+
+        assert_non_null(block);
+        assert_true(all_are(block, SIZE, 0));
+        memset(block, 0xA5, SIZE);
+        give(where, block, SIZE);
+    }
+    assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* O63 */
+static void
+blocks_for_use_take_no_new_pages_where_used_ones_lie_ready(void **state)
+{
+    (void)state;
+    if (ERRAND_SANITIZED || test_under("valgrind"))
+        test_skip("what was given back is not given out again there");
+    errand__arena *arena = errand__arena_create();
+    assert_non_null(arena);
+    (void)pages_given(from_heap, to_heap, NULL, 20);
+    assert_in_range(pages_given(from_heap, to_heap, NULL, 200), 0,
+                    200); /* not 200 * 49 */
+    (void)pages_given(from_arena, to_arena, arena, 20);
+    assert_in_range(pages_given(from_arena, to_arena, arena, 200), 0, 200);
+    errand__arena_destroy(arena);
+}
+
 /* O63: both ways run this; the report says which one it is. */
 static void
 features_say_which_allocator_serves_arenas(void **state)
@@ -292,6 +358,7 @@ main(void)
         cmocka_unit_test(exactly_the_nth_request_fails_whatever_its_kind),
         cmocka_unit_test(one_of_many_threads_requests_fails_and_all_are_counted),
         cmocka_unit_test(mapped_pages_are_zeroed_and_cost_nothing_until_touched),
+        cmocka_unit_test(blocks_for_use_take_no_new_pages_where_used_ones_lie_ready),
         cmocka_unit_test(features_say_which_allocator_serves_arenas),
         cmocka_unit_test(jemalloc_is_found_exactly_where_the_program_links_it),
     };
