@@ -140,14 +140,30 @@ both("a_cancel_ends_a_wait_and_poisons_that_half_alone", function()
     errand.sleep(0.001)
     errand.cancel(task)
     check.raises_code("cancelled", errand.await, task)
-    local code = "busy"
-    while code == "busy" do
-        code = select(2, pcall(b.recv, b, 1)).code
-        errand.yield()
-    end
-    equal(code, "closed")
+    check.raises_code("closed", b.recv, b, 1)
     b:send("fine")
     equal(a:recv(4), "fine")
+end)
+
+both("an_object_serves_again_as_soon_as_a_wait_on_it_was_given_up", function()
+    local udp <close> = errand.udp("127.0.0.1:0")
+    local listener <close> = errand.listen("127.0.0.1:0")
+    local signals <close> = errand.signal("USR2")
+    local child <close> = errand.process { "cat" }
+    for _, wait in ipairs { { udp.recv, udp }, { listener.accept, listener },
+                            { signals.next, signals }, { child.read, child } } do
+        for _ = 1, 5 do
+            check.raises_code("timeout", errand.timeout, 0.002, wait[1], wait[2])
+        end
+        local task = errand.spawn(wait[1], wait[2])
+        errand.select { task, errand.spawn(errand.sleep, 0.002) } -- aborts it
+    end
+    local near = errand.connect(listener:address())
+    near:send("x")
+    local far <close> = listener:accept()
+    equal(far:recv(1), "x")
+    udp:send("to itself", udp:address())
+    equal(udp:recv(), "to itself")
 end)
 
 both("closing_ends_who_waits_there", function()
