@@ -7,17 +7,29 @@
 -- it is whole.  Exit code 1: something could not be had; standard error says what and why.
 local errand = require "errand"
 
-local folder, at_once, urls = ".", 4, {}
+local usage = "usage: downloader.lua [--to FOLDER] [--at-once N] URL...\n"
+
+-- What a user did wrong is a line, not a traceback.
+local function leave(code, text)
+    io.stderr:write(text)
+    os.exit(code)
+end
+
+local settings, urls = { ["--to"] = ".", ["--at-once"] = "4" }, {}
 local words, at = { ... }, 1
 while words[at] do
-    if words[at] == "--to" then folder, at = words[at + 1], at + 1
-    elseif words[at] == "--at-once" then at_once, at = tonumber(words[at + 1]), at + 1
-    else urls[#urls + 1] = words[at] end
+    local word = words[at]
+    if word == "--help" then io.write(usage) return end
+    if settings[word] and words[at + 1] then settings[word], at = words[at + 1], at + 1
+    elseif word:find("^%-") then leave(2, usage)
+    else urls[#urls + 1] = word end
     at = at + 1
 end
-if #urls == 0 or not folder or not at_once then
-    io.stderr:write("usage: downloader.lua [--to FOLDER] [--at-once N] URL...\n")
-    os.exit(2)
+local folder, at_once = settings["--to"], math.tointeger(tonumber(settings["--at-once"]) or 0)
+if #urls == 0 then
+    leave(2, usage)
+elseif not at_once or at_once < 1 then
+    leave(2, "downloader: --at-once " .. settings["--at-once"] .. ": give a number above 0\n")
 end
 
 local state = { bytes = 0, expected = 0, whole = 0, failed = 0 }
@@ -71,7 +83,8 @@ local function worker()
         if good then say(("%s: %d bytes"):format(url, result))
         else
             state.failed = state.failed + 1
-            say(url .. ": " .. tostring(result))
+            local why = type(result) == "table" and result.message or tostring(result)
+            say(why:find(url, 1, true) and why or url .. ": " .. why)
         end
     end
 end
@@ -84,4 +97,4 @@ end
 errand.gather(workers)
 if on_terminal then draw() io.stderr:write("\n") end
 print(("%d of %d files, %d bytes"):format(state.whole, #urls, state.bytes))
-if state.failed > 0 then error(state.failed .. " could not be had", 0) end
+if state.failed > 0 then os.exit(1, true) end -- each has had its line

@@ -77,9 +77,22 @@ def the_downloader_gets_every_byte_from_a_python_server(case):
     done = _download(case, "http://localhost:%d" % port, 12, "--at-once", "5")
     assert "12 of 12 files, 8400066 bytes\n" in done.out, done
     done = case.run("run", "-q", DOWNLOADER, "--", "--to", "to",
-                    "http://127.0.0.1:%d/none" % port, "http://127.0.0.1:1/x")
-    assert done.code == 1 and "404" in done.err and "127.0.0.1:1" in done.err, done
+                    "http://127.0.0.1:%d/none" % port, "http://127.0.0.1:1/x", "nonsense")
+    assert done.code == 1 and done.out == "0 of 3 files, 0 bytes\n", done
+    lines = done.err.splitlines()
+    assert len(lines) == 3 and "404" in done.err and "lua:" not in done.err, done
+    for url in "/none", "http://127.0.0.1:1/x", "nonsense":
+        assert sum(line.count(url) for line in lines) == 1, done
     server.shutdown()
+
+
+def the_downloader_says_its_options_and_refuses_others(case):
+    done = case.run("run", "-q", DOWNLOADER, "--", "--help")
+    assert done.code == 0 and done.out.startswith("usage: ") and done.err == "", done
+    for words in ((), ("--two", "here", "http://x/"), ("--at-once", "0", "http://x/"),
+                  ("--at-once", "some", "http://x/"), ("http://x/", "--to")):
+        done = case.run("run", "-q", DOWNLOADER, "--", *words)
+        assert done.code == 2 and done.out == "" and done.err.count("\n") == 1, done
 
 
 def the_downloader_gets_every_byte_from_nginx(case):
