@@ -6,27 +6,43 @@
 --
 -- GET and HEAD; connections stay open for further requests.  Nothing outside of the folder is
 -- served: no "..", no symbolic links.  A client has --patience seconds for each request's
--- head, and for each piece that it is sent.  Port 0 is a free one.
+-- head, and for each piece that it is sent.  Port 0 is a free one.  Ranges are not served: who asks
+-- for one gets 200 and the whole file.
+-- A server waits for what comes in real time: it runs in the order "arrival", the default.
 local errand = require "errand"
+
+local usage = "usage: file_server.lua --root FOLDER [--port N] [--host ADDRESS] " ..
+              "[--patience SECONDS]\n"
+
+-- What a user did wrong is a line, not a traceback.
+local function leave(code, text)
+    io.stderr:write(text)
+    os.exit(code)
+end
 
 local settings = { root = "", port = "8000", host = "127.0.0.1", patience = "10" }
 local words = { ... }
+if words[1] == "--help" then io.write(usage) return end
 for i = 1, #words, 2 do
     local name = words[i]:match("^%-%-(%w+)$")
-    if not settings[name] or not words[i + 1] then settings.root = "" break end
+    if not settings[name] or not words[i + 1] then leave(2, usage) end
     settings[name] = words[i + 1]
 end
-if settings.root == "" then
-    io.stderr:write("usage: file_server.lua --root FOLDER [--port N] [--host ADDRESS] ",
-                    "[--patience SECONDS]\n")
-    os.exit(2)
+if settings.root == "" then leave(2, usage) end
+local port, patience = tonumber(settings.port), tonumber(settings.patience)
+if not settings.port:find("^%d+$") or port > 65535 then
+    leave(2, "file_server: --port " .. settings.port .. ": give 0 to 65535\n")
+elseif not patience or not (patience > 0 and patience < 1e9) then
+    leave(2, "file_server: --patience " .. settings.patience .. ": give seconds, above 0\n")
+elseif os.time() == 0 then -- where a seeded order's clock begins
+    leave(2, "file_server: a server runs in the order arrival: leave out --seed\n")
 end
-local patience = tonumber(settings.patience)
 
-local HEAD_MAX, INDEX_MAX, PIECE = 16384, 1 << 26, 1 << 18
+local HEAD_MAX, INDEX_MAX, PIECE, REST_MAX = 16384, 1 << 26, 1 << 18, 1 << 20
 local reasons = {
     [200] = "OK", [301] = "Moved Permanently", [400] = "Bad Request", [404] = "Not Found",
-    [405] = "Method Not Allowed", [413] = "Content Too Large", [505] = "Version Not Supported",
+    [405] = "Method Not Allowed", [413] = "Content Too Large",
+    [414] = "URI Too Long", [431] = "Request Header Fields Too Large", [505] = "Version Not Supported",
 }
 local types = {
     html = "text/html; charset=utf-8", txt = "text/plain; charset=utf-8", css = "text/css",
@@ -36,23 +52,31 @@ local types = {
 
 -- ---- what is asked for ---------------------------------------------------------------------
 
--- The request line and the fields; nil at the end of the connection.
+-- The request line and the fields; nil at the end of the connection.  Of what is too long there is
+-- head.refused, the status that it is answered with.
 local function read_head(client)
-    local line = client:recv_line(HEAD_MAX)
-    if not line then return end
-    local head, room = { fields = {} }, HEAD_MAX - #line
+    local head, room = { fields = {} }, HEAD_MAX
+    local function read_line(status)
+        local good, line = pcall(client.recv_line, client, room)
+        if not good and line.code == "too_large" then head.refused = status
+        elseif not good then error(line, 0) end
+        room = good and line and room - #line - 2 or 0
+        return good and line
+    end
+    local line = read_line(414)
+    if not line then return head.refused and head end
     head.method, head.target, head.version = line:match("^(%u+) (%S+) HTTP/(%d%.%d)$")
     while true do
-        line = client:recv_line(HEAD_MAX)
-        if not line then return end
+        if room < 1 then head.refused = 431 return head end
+        line = read_line(431)
+        if not line then return head.refused and head end
         if line == "" then return head end
-        room = room - #line - 2
-        if room < 0 then error({ code = "too_large" }, 0) end
         local name, value = line:match("^([%w!#$%%&'*+.^_`|~-]+):%s*(.-)%s*$")
         name = name and name:lower()
         local framing = name == "content-length" or name == "transfer-encoding"
-        -- Two that differ: where this request ends hangs on who reads it.
-        if not name or framing and head.fields[name] and head.fields[name] ~= value:lower() then
+        -- Two that differ: where this request ends, or whom it is for, hangs on who reads it.
+        if not name or (framing or name == "host") and head.fields[name] and
+            head.fields[name] ~= value:lower() then
             head.method = nil
         else
             head.fields[name] = value:lower()
@@ -159,11 +183,17 @@ local function serve_one(client)
     local head = errand.timeout(patience, read_head, client)
     if not head then return false end
     local fields = head.fields
-    if not head.method then
+    if head.refused then
+        answer(client, head, head.refused, reasons[head.refused]:lower() .. "\n")
+        return false
+    elseif not head.method then
         answer(client, head, 400, "this is no request\n")
         return false
     elseif head.version ~= "1.1" and head.version ~= "1.0" then
         answer(client, head, 505, "HTTP 1.1 is spoken here\n")
+        return false
+    elseif head.version == "1.1" and not fields.host then
+        answer(client, head, 400, "HTTP 1.1 wants the field Host\n")
         return false
     end
     -- A body is not read, so nothing can follow it.
@@ -192,18 +222,26 @@ local function serve_one(client)
     return head.stays
 end
 
+-- A connection that is closed with something unread is reset, and an answer on its way is lost.
+local function read_rest(client)
+    local room = REST_MAX
+    for bytes in client do
+        room = room - #bytes
+        if room < 0 then return end
+    end
+end
+
 local function serve(stream)
     local client <close> = stream
     client:set { send_timeout = patience }
     while serve_one(client) do end
     client:shutdown("send")
+    errand.timeout(patience, read_rest, client)
 end
 
--- What a user did wrong is a line, not a traceback.
 local function need(good, ...)
     if good then return ... end
-    io.stderr:write("file_server: ", (...).message, "\n")
-    os.exit(1)
+    leave(1, "file_server: " .. (...).message .. "\n")
 end
 
 local root = need(pcall(errand.stat, settings.root))

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import threading
 import program_case
-from net_case import (connect, descriptors_of, need, read_all, read_exactly, serve, stop,
+from net_case import (ROOT, connect, descriptors_of, need, read_all, read_exactly, serve, stop,
                       threads_of, wait_until)
 
 REACTORS = ("io_uring", "epoll")
@@ -157,11 +157,13 @@ def requests_may_come_in_any_pieces(case):
     client = connect(port)
     for byte in b"GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n":
         client.sendall(bytes([byte]))
-    client.sendall(b"HEAD /a.txt HTTP/1.1\n\nGET /a.txt HTTP/1.0\r\n\r\n")
+    client.sendall(b"HEAD /a.txt HTTP/1.1\nHost: x\n\nGET /a.txt HTTP/1.0\r\n\r\n")
     told = read_all(client)
     assert told.count(b"HTTP/1.1 200 OK") == 3 and told.count(b"content\n") == 2, told
     for wrong, code in {b"hello\r\n\r\n": 400, b"GET /a HTTP/1.1\r\nbad\r\n\r\n": 400,
-                        b"GET / HTTP/3.0\r\n\r\n": 505, b"get / HTTP/1.1\r\n\r\n": 400}.items():
+                        b"GET / HTTP/3.0\r\n\r\n": 505, b"get / HTTP/1.1\r\n\r\n": 400,
+                        b"GET /a.txt HTTP/1.1\r\n\r\n": 400,
+                        b"GET /a.txt HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n": 400}.items():
         client = connect(port)
         client.sendall(wrong)
         told = read_all(client)
@@ -177,16 +179,31 @@ def a_request_that_ends_in_two_places_is_refused(case):
                    "Content-Length: 0\r\nContent-Length : 4", "Content-Length: +0"):
         client = connect(port)
         # What follows may be its body, or one more request: nobody is to answer that.
-        client.sendall(b"GET /a.txt HTTP/1.1\r\n%s\r\n\r\nGET /a.txt HTTP/1.1\r\n\r\n" % fields.encode())
+        client.sendall(b"GET /a.txt HTTP/1.1\r\nHost: x\r\n%s\r\n\r\nGET /a.txt HTTP/1.0\r\n\r\n"
+                       % fields.encode())
         client.shutdown(socket.SHUT_WR)
         told = read_all(client)
         assert told.startswith(b"HTTP/1.1 400 ") and told.count(b"HTTP/1.1 ") == 1, (fields, told)
         assert b"Connection: close" in told, (fields, told)
     client = connect(port)
-    client.sendall(b"GET /a.txt HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"
+    client.sendall(b"GET /a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"
                    b"GET /a.txt HTTP/1.0\r\n\r\n")
     told = read_all(client)
     assert told.count(b"HTTP/1.1 200 OK") == 2, told
+    stop(case, server)
+
+
+def a_head_that_is_too_long_is_answered_and_the_answer_arrives(case):
+    server, port = serve(case, "file_server.lua", "--root", _folder(case), "--port", "0")
+    long = b"x" * 100000
+    for wrong, code in {b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % long: 414,
+                        b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % long: 431,
+                        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n": 431}.items():
+        client = connect(port)
+        client.sendall(wrong)
+        told = read_all(client)
+        assert told.startswith(b"HTTP/1.1 %d " % code) and b"Connection: close" in told, told
+        client.close()
     stop(case, server)
 
 
@@ -223,6 +240,40 @@ def slow_clients_are_let_go_and_hold_nobody_up(case):
     except OSError:
         pass
     stop(case, server)
+
+
+SERVERS = {"echo_server.lua": ("--port", "0"), "file_server.lua": ("--port", "0", "--root", "."),
+           "port_forward.lua": ("--listen", "127.0.0.1:0", "--to", "127.0.0.1:1")}
+
+
+def _run(case, name, *words, options=()):
+    return case.run("run", "-q", os.path.join(ROOT, "examples", name), *options, "--", *words)
+
+
+def servers_refuse_a_seeded_order_and_say_their_options(case):
+    for name, words in SERVERS.items():
+        for options in (("--seed", "7"), ("--order", "inline"), ("--order", "paced")):
+            done = _run(case, name, *words, options=options)
+            assert done.code == 2 and done.out == "", done
+            assert "order arrival" in done.err and done.err.count("\n") == 1, done
+        done = _run(case, name, "--help")
+        assert done.code == 0 and done.out.startswith("usage: %s --" % name), done
+        assert done.err == "", done
+
+
+def options_without_a_meaning_are_refused(case):
+    for name, option, values in (
+            ("echo_server.lua", "--idle", ("abc", "0", "-1", "1e999", "")),
+            ("file_server.lua", "--patience", ("abc", "0", "-1", "1e999")),
+            ("echo_server.lua", "--port", ("abc", "65536", "-1", "0x10")),
+            ("file_server.lua", "--port", ("abc", "65536")),
+            ("port_forward.lua", "--listen", ("127.0.0.1:65536", "[::1]:70000")),
+            ("port_forward.lua", "--to", ("127.0.0.1:65536",)),
+            ("echo_server.lua", "--idel", ("3",)), ("port_forward.lua", "--form", ("a:1",))):
+        for value in values:
+            done = _run(case, name, *SERVERS[name], option, value)
+            assert done.code == 2 and done.out == "" and done.err.count("\n") == 1, (value, done)
+            assert option in done.err or done.err.startswith("usage: "), (value, done)
 
 
 def wrk_finds_no_error(case):
