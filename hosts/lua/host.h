@@ -117,7 +117,8 @@ typedef struct errand_lua_result {
     errand_lua_kind kind;
     errand_status status; /* with REFUSED: why */
     char *message; /* unless OK: one paragraph, "file:line: text", then a traceback where
-                           * there is one; freed by errand_lua_result_fini */
+                           * there is one; of a task that on_unheard heard of already, only
+                           * which it was; freed by errand_lua_result_fini */
     int values;    /* with OK: how many results lie on the stack */
     uint64_t digest;     /* of the audit; 0 in arrival order */
     uint64_t seed;       /* that was used */

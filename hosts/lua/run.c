@@ -266,7 +266,12 @@ push_failure(lua_State *L, errand__lua_run *run, errand_lua_kind kind, int stall
         lua_pushliteral(L, "the root task was cancelled by the script");
         errand__lua_error_push(L, "cancelled", "run", "%s", lua_tostring(L, -1));
     } else {
-        errand__lua_report_failure(L, failed, failed != run->root && run->first == NULL);
+        if (failed->told)
+            lua_pushfstring(L, "task %I failed and nobody awaited it, as was told then",
+                            (LUAI_UACINT)failed->id.task);
+        else
+            errand__lua_report_failure(L, failed,
+                                       failed != run->root && run->first == NULL);
         lua_pushnil(L);
         if (lua_checkstack(failed->co, 1) && lua_gettop(failed->co) > 0) {
             lua_pushvalue(failed->co, -1);

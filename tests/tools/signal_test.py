@@ -155,6 +155,24 @@ print(kept)
     assert "; 4 tasks failed and nobody awaited them; clean" in done.err, done
 
 
+def a_failure_that_was_told_and_then_fails_the_run_is_told_once(case):
+    process, before = _started(case, """
+local errand = require 'errand'
+errand.spawn(function() error('of a handler') end)
+print('ready')
+repeat
+    errand.sleep(0.01)
+    local go = io.open('go')
+until go
+""", "-q")
+    said = read_until(process.stderr, "[C]: in ?")
+    case.write("go", "")
+    done = case.end(process, before)
+    said += done.err
+    assert done.code == 1 and said.count("of a handler") == 1, (said, done)
+    assert done.err == "errand: task 2 failed and nobody awaited it, as was told then\n", done
+
+
 def failures_that_nobody_awaited_are_told_at_the_end_of_a_seeded_run(case):
     case.write("script.lua", """
 local errand = require 'errand'
