@@ -24,6 +24,11 @@ def _tree(case):
     return sorted(sources)
 
 
+def _script(case, *words, tree="tree"):
+    """The same script with a line for each completion, of which the tour has a few of each kind."""
+    return case.run("run", SCRIPT, *words, cwd=case.path(tree))
+
+
 def _hashed(out):
     return re.findall(r" completed  hash_file (\S+): [0-9a-f]{16}", out)
 
@@ -52,15 +57,15 @@ def _check(done, sources):
 def the_tour_hashes_every_source_and_nothing_that_was_built(case):
     sources = _tree(case)
     for order in ("arrival", "inline"):
-        _check(case.run("tour", "--tree", "tree", "--order", order, "--seed", "1"), sources)
+        _check(_script(case, "--order", order, "--seed", "1"), sources)
 
 
 def the_same_seed_gives_the_same_bytes_and_another_does_not(case):
     sources = _tree(case)
     shutil.copytree(case.path("tree"), case.path("elsewhere"), symlinks=True)
-    first = case.run("tour", "--tree", "tree", "--seed", "7")
-    again = case.run("tour", "--tree", "elsewhere", "--seed", "7", "--workers", "1")
-    other = case.run("tour", "--tree", "tree", "--seed", "8")
+    first = _script(case, "--seed", "7")
+    again = _script(case, "--seed", "7", "--workers", "1", tree="elsewhere")
+    other = _script(case, "--seed", "8")
     _check(first, sources)
     assert first.out == again.out and first.err == again.err == "", (first, again)
     assert digest_of(first.out) != digest_of(other.out)
@@ -68,11 +73,24 @@ def the_same_seed_gives_the_same_bytes_and_another_does_not(case):
     assert _found(first.out, "tree") == _found(other.out, "tree")
 
 
-def the_script_itself_gives_the_same_lines(case):
-    _tree(case)
-    built_in = case.run("tour", "--tree", "tree", "--seed", "7")
-    script = case.run("run", SCRIPT, "--seed", "7", cwd=case.path("tree"))
-    assert built_in.out == script.out, (built_in, script)
+def the_tour_shows_a_few_of_each_kind_before_what_it_found(case):
+    sources = _tree(case)
+    for order in ("inline", "arrival"):
+        built_in = case.run("tour", "--tree", "tree", "--seed", "7", "--order", order)
+        script = _script(case, "--seed", "7", "--order", order)
+        assert built_in.code == 0 and len(built_in.out.splitlines()) <= 60, built_in
+        shown, more, rest = re.match(r"((?: *\d+\.\d{6}  .*\n)+) +\.\.\. (\d+) more completions\n"
+                                     r"(tree: (?:.*\n)+)$", built_in.out).groups()
+        shown = shown.splitlines()
+        kinds = [re.search(r"  (\w+ +\w+)", line).group(1) for line in shown]
+        assert all(kinds.count(kind) <= 4 for kind in kinds), built_in
+        assert kinds.count("completed  hash_file") == 4 and len(sources) > 4, built_in
+        assert _found(built_in.out, "accounts").startswith(
+            "%d went out" % (len(shown) + int(more))), built_in
+        if order == "inline":
+            lines = iter(script.out.splitlines(True))
+            assert all(line + "\n" in lines for line in shown), (built_in, script)
+            assert script.out.endswith("\n" + rest), (built_in, script)
 
 
 def a_changed_byte_changes_the_digest_in_both_orders(case):
@@ -94,7 +112,7 @@ def the_digest_of_arrival_order_is_that_of_the_contents(case):
 
 def nothing_of_this_machine_is_printed_in_seeded_orders(case):
     _tree(case)
-    done = case.run("tour", "--tree", case.path("tree"), "--seed", "3", "--stats")
+    done = _script(case, "--seed", "3", "--stats", tree=case.path("tree"))
     assert case.folder not in done.out + done.err, done
     pids = [line for line in done.out.splitlines() if re.search(r"\bpid\b|process \d", line)]
     assert not pids, pids

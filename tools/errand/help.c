@@ -118,7 +118,9 @@ static const char text_tour[] =
     "child\n"
     "processes, cancels one, times one out and survives a panicking job.  Twice with the "
     "same\n"
-    "--seed it prints the same lines; with another seed it does not.\n"
+    "--seed it prints the same lines; with another seed it does not.  Four completions "
+    "of each\n"
+    "kind get a line; errand run examples/tour.lua prints them all.\n"
     "\n";
 
 static const char text_log[] =

@@ -227,12 +227,23 @@ size_t errand__output_write(int fd, const char *bytes, size_t size);
 /* ---- progress.c: completions as they are drained -------------------------------------------------- */
 typedef struct errand__progress {
     bool quiet, seeded;
+    bool brief;      /* of each kind of completion only the first few get a line */
+    uint64_t hidden; /* that got none since errand__progress_more */
+    struct {
+        char name[32];
+        errand_outcome outcome;
+        unsigned shown;
+    } kinds[16];
     uint64_t drained, late;
     uint64_t outcomes[6]; /* by errand_outcome */
     uint64_t contents;    /* the digest of arrival order */
     char panic[128];      /* what the last panic said, or "" */
 } errand__progress;
 void errand__progress_init(errand__progress *progress, const errand__options *options);
+/* Prints how many completions got no line, if there are any; and sees to it that it comes before
+ * what the script prints.  The second raises for want of memory. */
+void errand__progress_more(errand__progress *progress);
+void errand__progress_open(lua_State *L, errand__progress *progress);
 /* An errand_lua_event_fn; arg is the progress. */
 void errand__progress_event(void *arg, const errand_lua_event *event);
 /* Writes text with its control characters escaped, so that no name can forge a line. */
@@ -244,6 +255,6 @@ void errand__json_text(FILE *file, const char *text);
 
 /* ---- report.c: the end of a run ----------------------------------------------------------------------- */
 /* Prints summary, digest, accounts and what went wrong.  Returns the exit code. */
-int errand__report_print(const errand__options *options, const errand__progress *progress,
+int errand__report_print(const errand__options *options, errand__progress *progress,
                          const errand_lua_result *result);
 #endif

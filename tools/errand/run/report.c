@@ -147,10 +147,11 @@ print_aborted(const errand_lua_result *result)
 }
 
 int
-errand__report_print(const errand__options *options, const errand__progress *progress,
+errand__report_print(const errand__options *options, errand__progress *progress,
                      const errand_lua_result *result)
 {
     bool begun = result->kind != ERRAND_LUA_REFUSED;
+    errand__progress_more(progress);
     if (begun && !options->quiet)
         print_summary(options, progress, result);
     if (begun && options->stats)

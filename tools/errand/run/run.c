@@ -144,6 +144,7 @@ run_protected(lua_State *L)
     state->loaded = true;
     fill_lua_options(state);
     errand__progress_init(&state->progress, state->options);
+    errand__progress_open(L, &state->progress);
     state->tape.ran = true;
     errand_lua_run(L, 0, &state->lua, &state->result);
     return 0;
