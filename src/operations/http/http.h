@@ -59,8 +59,12 @@ typedef enum errand__transfer_trouble {
     TRANSFER_WELL,
     TRANSFER_NO_MEMORY,
     TRANSFER_TOO_LARGE,
-    TRANSFER_TWO_LENGTHS
+    TRANSFER_LENGTH
 } errand__transfer_trouble;
+typedef struct errand__framing { /* what a head has told so far of where its body ends */
+    bool known, last;            /* known: length; last: by its last line */
+    uint64_t length;
+} errand__framing;
 typedef struct errand__transfer {
     CURLM *multi;
     CURL *easy;
@@ -71,10 +75,10 @@ typedef struct errand__transfer {
     } wants[HTTP_SOCKETS];
     uint64_t timer_at; /* UINT64_MAX = none */
     errand__growing head, body;
-    uint64_t length; /* that the head tells; UINT64_MAX = none */
+    errand__framing framing;
     errand__transfer_trouble trouble;
     const errand__growing *trouble_in;
-    bool streams, paused, head_done, over;
+    bool streams, paused, head_open, head_done, over;
     bool
         apart; /* its connection is not secure yet, but will be: no loop does what is next */
     CURLcode result;
@@ -95,6 +99,11 @@ void errand__transfer_destroy(errand__transfer *transfer); /* NULL-safe */
 /* Another url with the same settings; repeats false = GET, without a body, from now on. */
 bool errand__transfer_again(errand__transfer *transfer, const char *url, bool secure,
                             bool repeats);
+/* More of it; false: the trouble is noted. */
+bool errand__transfer_grow(errand__transfer *transfer, errand__growing *into,
+                           const char *bytes, size_t size);
+/* A line of the head, or behind the body (head.c). */
+size_t errand__transfer_on_head(char *bytes, size_t size, size_t count, void *arg);
 /* There is something at a socket (events of poll), or its time has come (fd -1). */
 void errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events);
 /* Does what is due, but not for ever. */

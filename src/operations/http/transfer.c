@@ -5,7 +5,6 @@
  * them and says what came of it.  Redirects are followed by the operation. */
 #include <poll.h>
 #include <string.h>
-#include <strings.h>
 #include "operations/http/http.h"
 
 #if ERRAND_HAS_CURL
@@ -18,7 +17,6 @@ enum {
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg);
 static int on_timer(CURLM *multi, long ms, void *arg);
-static size_t on_head(char *bytes, size_t size, size_t count, void *arg);
 static size_t on_body(char *bytes, size_t size, size_t count, void *arg);
 static size_t on_read(char *out, size_t size, size_t count, void *arg);
 static bool listen_to(errand__transfer *transfer);
@@ -34,7 +32,7 @@ errand__transfer_create(const errand_http_config *config, const errand__origin *
         return NULL;
     for (size_t i = 0; i < HTTP_SOCKETS; i++)
         made->wants[i].fd = -1;
-    made->timer_at = made->length = UINT64_MAX;
+    made->timer_at = UINT64_MAX;
     made->apart = origin->secure;
     made->shown = errand__operation_show(config->url);
     made->head.max = HEAD_MAX;
@@ -59,7 +57,7 @@ listen_to(errand__transfer *transfer)
     const errand__curl *curl = errand__curl_load();
     CURL *easy = transfer->easy;
 
-    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, errand__transfer_on_head);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
@@ -100,7 +98,7 @@ errand__transfer_again(errand__transfer *transfer, const char *url, bool secure,
 
     curl->curl_multi_remove_handle(transfer->multi, transfer->easy);
     transfer->head.used = transfer->body.used = 0;
-    transfer->head_done = transfer->over = transfer->paused = false;
+    transfer->head_open = transfer->head_done = transfer->over = transfer->paused = false;
     transfer->apart = secure;
     transfer->shown = errand__operation_show(url);
     if (!repeats) {
@@ -199,8 +197,9 @@ on_timer(CURLM *multi, long ms, void *arg)
     return 0;
 }
 
-static bool
-grow(errand__transfer *transfer, errand__growing *into, const char *bytes, size_t size)
+bool
+errand__transfer_grow(errand__transfer *transfer, errand__growing *into,
+                      const char *bytes, size_t size)
 {
     if (size > into->max - into->used) {
         transfer->trouble = TRANSFER_TOO_LARGE;
@@ -228,46 +227,6 @@ grow(errand__transfer *transfer, errand__growing *into, const char *bytes, size_
     return true;
 }
 
-/* Does the line tell another length than one before?  Others may then see another end than libcurl,
- * which believes the last; what is no number it refuses itself. */
-static bool
-contradicts(errand__transfer *transfer, const char *line, size_t size)
-{
-    static const char name[] = "Content-Length:";
-    uint64_t length = 0;
-    size_t at = sizeof name - 1;
-
-    if (size < at || strncasecmp(line, name, at) != 0)
-        return false;
-    while (at < size && (line[at] == ' ' || line[at] == '\t'))
-        at++;
-    for (; at < size && line[at] >= '0' && line[at] <= '9'; at++)
-        length = length * 10 + (uint64_t)(line[at] - '0');
-    bool differs = transfer->length != UINT64_MAX && transfer->length != length;
-    transfer->length = length;
-    return differs;
-}
-
-/* One line at a time.  A head that begins takes the place of one before ("100 Continue"). */
-static size_t
-on_head(char *bytes, size_t size, size_t count, void *arg)
-{
-    errand__transfer *transfer = arg;
-
-    size *= count;
-    if (size >= 5 && memcmp(bytes, "HTTP/", 5) == 0) {
-        transfer->head.used = 0;
-        transfer->length = UINT64_MAX;
-    } else if (size > 2 && !grow(transfer, &transfer->head, bytes, size)) {
-        return 0;
-    } else if (contradicts(transfer, bytes, size)) {
-        transfer->trouble = TRANSFER_TWO_LENGTHS;
-        return 0;
-    }
-    transfer->head_done = size <= 2 && errand__transfer_status(transfer) >= 200;
-    return size;
-}
-
 static size_t
 on_body(char *bytes, size_t size, size_t count, void *arg)
 {
@@ -278,7 +237,7 @@ on_body(char *bytes, size_t size, size_t count, void *arg)
         transfer->paused = true;
         return CURL_WRITEFUNC_PAUSE;
     }
-    return grow(transfer, &transfer->body, bytes, size) ? size : 0;
+    return errand__transfer_grow(transfer, &transfer->body, bytes, size) ? size : 0;
 }
 
 static size_t
@@ -345,10 +304,10 @@ errand__transfer_result(errand_job *job, const errand__transfer *transfer)
         return 0;
     if (transfer->trouble == TRANSFER_NO_MEMORY)
         return errand__operation_no_memory(job, transfer->trouble_in->room * 2);
-    if (transfer->trouble == TRANSFER_TWO_LENGTHS)
-        return errand__operation_failed(job, ERRAND_OPERATION_PROTOCOL,
-                                        "%s: the answer has two lengths that differ",
-                                        shown);
+    if (transfer->trouble == TRANSFER_LENGTH)
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_PROTOCOL,
+            "%s: the answer's length is no number, or it has two that differ", shown);
     if (transfer->trouble == TRANSFER_TOO_LARGE &&
         transfer->trouble_in == &transfer->head)
         return errand__operation_failed(job, ERRAND_OPERATION_PROTOCOL,

@@ -95,6 +95,46 @@ say_method(int fd, const char *request, size_t body)
     say(fd, text);
 }
 
+static const char *const unclear[HTTP_UNCLEAR] = {
+    "Content-Length: 7\r\ncontent-length: 5",
+    "Content-Length: 5, 7",
+    "Content-Length: 5,",
+    "Content-Length: 5 7",
+    "Content-Length: 5x",
+    "Content-Length: 0x5",
+    "Content-Length: +5",
+    "Content-Length: 5\r\nContent-Length: 18446744073709551621", /* 2^64 + 5 */
+    "Content-Length: 5\r\n 7",
+    "Transfer-Encoding: chunked\r\n\t, gzip",
+    "Content-Length : 7\r\nContent-Length: 5",
+    "Transfer-Encoding : chunked\r\nContent-Length: 5",
+    "Content-Length: 7\r\nHTTP/1.1: 1\r\nContent-Length: 5",
+};
+
+/* Answers that say where they end, in a way of their own; false: it is another path. */
+static bool
+say_where_it_ends(int fd, const char *request)
+{
+    char text[512];
+    unsigned which;
+
+    if (strncmp(request, "GET /twice ", 11) == 0) {
+        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length:5 , 05\r\n\r\n"
+                "hello");
+    } else if (strncmp(request, "GET /behind ", 12) == 0) {
+        say(fd, "HTTP/1.1 100 Continue\r\nContent-Length: 1\r\n\r\n"
+                "HTTP/1.1 200 OK\r\nX-One: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "5\r\nhello\r\n0\r\nHTTP/1.1: 2\r\nContent-Length: 9\r\n\r\n");
+    } else if (sscanf(request, "GET /unclear/%u", &which) == 1 && which < HTTP_UNCLEAR) {
+        snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n%s\r\n\r\nhello, you",
+                 unclear[which]);
+        say(fd, text);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void
 answer(int fd, const char *request, size_t body)
 {
@@ -132,10 +172,6 @@ answer(int fd, const char *request, size_t body)
         say_large(fd);
     } else if (strncmp(request, "GET /short ", 11) == 0) {
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort");
-    } else if (strncmp(request, "GET /twice ", 11) == 0) {
-        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length:5\r\n\r\nhello");
-    } else if (strncmp(request, "GET /lengths ", 13) == 0) {
-        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\ncontent-length: 5\r\n\r\nhello");
     } else if (strncmp(request, "GET /rubbish ", 13) == 0) {
         say(fd, "this is no protocol at all\r\n\r\n");
     } else if (strncmp(request, "GET /flood ", 11) == 0) {
@@ -154,7 +190,7 @@ answer(int fd, const char *request, size_t body)
 
         while (recv(fd, &byte, 1, 0) > 0) {
         }
-    } else {
+    } else if (!say_where_it_ends(fd, request)) {
         say(fd, "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone");
     }
 }

@@ -5,7 +5,11 @@
 #include "errand/http.h"
 #include "net_rig.h"
 
-enum { HTTP_LARGE = 3000000 }; /* bytes of "/large" */
+enum {
+    HTTP_LARGE = 3000000, /* bytes of "/large" */
+    HTTP_UNCLEAR =
+        13 /* answers of "/unclear/0" and so on: where they end hangs on who reads */
+};
 
 /* A net_rig and a socket that listens on the loopback, whose connections the test answers itself;
  * skips where libcurl is missing.  The socket is the test's to close. */
