@@ -9,7 +9,8 @@
 extern const errand_payload_codec errand__http_upload_codec; /* upload.c */
 
 #if ERRAND_HAS_CURL
-#define CURL_DISABLE_TYPECHECK 1
+#define CURL_DISABLE_TYPECHECK   1
+#define CURL_DISABLE_DEPRECATION 1
 #include <curl/curl.h>
 
 /* ---- the library, loaded at first use (curl.c) ------------------------------------------- */
@@ -27,6 +28,7 @@ extern const errand_payload_codec errand__http_upload_codec; /* upload.c */
     X(curl_multi_add_handle)                                                             \
     X(curl_multi_remove_handle)                                                          \
     X(curl_multi_socket_action)                                                          \
+    X(curl_multi_socket_all)                                                             \
     X(curl_multi_info_read)                                                              \
     X(curl_slist_append)                                                                 \
     X(curl_slist_free_all)                                                               \
@@ -79,6 +81,7 @@ typedef struct errand__transfer {
     errand__transfer_trouble trouble;
     const errand__growing *trouble_in;
     bool streams, paused, head_open, head_done, over;
+    bool forgotten; /* it waits for nothing and says no time: all is looked at then */
     bool
         apart; /* its connection is not secure yet, but will be: no loop does what is next */
     CURLcode result;

@@ -12,7 +12,8 @@ enum {
     HEAD_MAX = 256 * 1024,
     BODY_DEFAULT = 64 * 1024 * 1024,
     STREAM_AHEAD = 256 * 1024,
-    STEPS_AT_ONCE = 64
+    STEPS_AT_ONCE = 64,
+    SOON_NS = 5000000
 };
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg);
@@ -109,6 +110,16 @@ errand__transfer_again(errand__transfer *transfer, const char *url, bool secure,
            curl->curl_multi_add_handle(transfer->multi, transfer->easy) == CURLM_OK;
 }
 
+/* When an address took too long, libcurl 7.88 waits for somebody to have it go on to the next. */
+static bool
+waits_for_nothing(const errand__transfer *transfer)
+{
+    for (size_t i = 0; i < HTTP_SOCKETS; i++)
+        if (transfer->wants[i].fd >= 0)
+            return false;
+    return !transfer->over && !transfer->paused && !transfer->starved;
+}
+
 /* libcurl has read its certificates when the peer has shown its own. */
 static bool
 is_secure(const errand__transfer *transfer)
@@ -131,8 +142,11 @@ errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events)
 
     if (fd < 0)
         transfer->timer_at = UINT64_MAX; /* set again, if it is wanted */
-    curl->curl_multi_socket_action(transfer->multi, fd < 0 ? CURL_SOCKET_TIMEOUT : fd,
-                                   fd < 0 ? 0 : mask, &running);
+    if (fd < 0 && transfer->forgotten)
+        curl->curl_multi_socket_all(transfer->multi, &running);
+    else
+        curl->curl_multi_socket_action(transfer->multi, fd < 0 ? CURL_SOCKET_TIMEOUT : fd,
+                                       fd < 0 ? 0 : mask, &running);
     transfer->apart = transfer->apart && !is_secure(transfer);
     for (CURLMsg *news;
          (news = curl->curl_multi_info_read(transfer->multi, &left)) != NULL;)
@@ -140,6 +154,10 @@ errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events)
             transfer->over = true;
             transfer->result = news->data.result;
         }
+    uint64_t soon = errand__clock_now() + SOON_NS;
+    transfer->forgotten = waits_for_nothing(transfer) && transfer->timer_at > soon;
+    if (transfer->forgotten)
+        transfer->timer_at = soon;
 }
 
 void
