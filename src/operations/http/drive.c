@@ -2,8 +2,9 @@
 /* drive: a body that waits for what libcurl waits for.
  *
  * Design notes: libcurl changes its mind about sockets while requests to wait for them are under way.
- * A slot's request is asked back when it no longer fits, and made anew once it has come;
- * what it then says of a socket that is gone is not passed on.
+ * A slot's request is asked back when it no longer fits, and made anew once it has come.
+ * Whenever libcurl works it may close a socket and open another one, which gets the same number: of the
+ * same transfer, or, while a helper has it, of anybody here.  So it works when no request is under way.
  * libcurl reads and understands all authorities' certificates when a connection begins, which takes
  * the disk and then the processor tens of milliseconds: until a connection is secure, whatever libcurl
  * does of it is done by a helper thread, and nobody here looks at the transfer meanwhile.
@@ -33,7 +34,7 @@ errand__http_drive_turn(errand_job *job, errand__http_drive *drive,
     return errand__http_drive_hear(job, drive, transfer);
 }
 
-/* Is there news of sockets? */
+/* Is there news of sockets that was not passed on? */
 static bool
 collect(errand__http_drive *drive)
 {
@@ -42,15 +43,28 @@ collect(errand__http_drive *drive)
     for (size_t i = 0; i < HTTP_SOCKETS; i++) {
         errand_io *io = &drive->polls[i];
 
-        drive->news[i].fd = -1;
-        if (!drive->polling[i] || !io->done)
-            continue;
-        drive->polling[i] = false;
-        if (io->result == 0 || io->result == -ECANCELED)
-            continue;
-        drive->news[i].fd = io->fd;
-        drive->news[i].events = io->result < 0 ? POLLERR : (uint32_t)io->result;
-        any = true;
+        if (drive->polling[i] && io->done) {
+            drive->polling[i] = false;
+            drive->news[i].fd = io->fd;
+            drive->news[i].events = io->result == -ECANCELED ? 0
+                                    : io->result < 0         ? POLLERR
+                                                             : (uint32_t)io->result;
+        }
+        any = any || drive->news[i].events != 0;
+    }
+    return any;
+}
+
+/* Are requests under way?  Then they are asked back. */
+static bool
+ask_back(errand_job *job, errand__http_drive *drive)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < HTTP_SOCKETS; i++) {
+        any = any || drive->polling[i];
+        if (drive->polling[i])
+            errand_io_cancel(job, &drive->polls[i]);
     }
     return any;
 }
@@ -63,10 +77,15 @@ pass_on(void *arg)
     errand__transfer *transfer = drive->transfer;
 
     ERRAND__PAUSE("http");
-    for (size_t i = 0; i < HTTP_SOCKETS && !transfer->over; i++)
-        if (drive->news[i].fd >= 0 && drive->news[i].fd == transfer->wants[i].fd)
-            errand__transfer_act(transfer, drive->news[i].fd, drive->news[i].events);
+    for (size_t i = 0; i < HTTP_SOCKETS; i++) {
+        uint32_t events = drive->news[i].events;
+
+        drive->news[i].events = 0;
+        if (events != 0 && !transfer->over && drive->news[i].fd == transfer->wants[i].fd)
+            errand__transfer_act(transfer, drive->news[i].fd, events);
+    }
     errand__transfer_timers(transfer);
+    ERRAND__PAUSE("http-worked");
     return 0;
 }
 
@@ -78,10 +97,13 @@ errand__http_drive_hear(errand_job *job, errand__http_drive *drive,
         drive->timing = false;
     if (drive->calling && !drive->call.done)
         return errand__http_drive_wait(job, drive, transfer);
-    drive->calling = false;
+    drive->calling = drive->waiting = false;
     bool due = collect(drive) || transfer->timer_at <= errand__clock_now();
     if (!due || transfer->over)
         return 0;
+    drive->waiting = ask_back(job, drive);
+    if (drive->waiting)
+        return errand__http_drive_wait(job, drive, transfer);
     drive->transfer = transfer;
     drive->call = (errand_io){.kind = ERRAND_IO_CALL, .function = pass_on, .arg = drive};
     drive->calling = transfer->apart && errand_io_start(job, &drive->call) == ERRAND_OK;
@@ -89,14 +111,15 @@ errand__http_drive_hear(errand_job *job, errand__http_drive *drive,
                           : pass_on(drive);
 }
 
-/* Requests for what the transfer waits for, if a helper has it not; a timer until then. */
+/* Requests for what the transfer waits for, unless libcurl works or is about to; a timer until then. */
 static errand_status
 arm(errand_job *job, errand__http_drive *drive, const errand__transfer *transfer,
     uint64_t until)
 {
     errand_status status = ERRAND_OK;
+    size_t count = drive->calling || drive->waiting ? 0 : HTTP_SOCKETS;
 
-    for (size_t i = 0; i < HTTP_SOCKETS && !drive->calling && status == ERRAND_OK; i++) {
+    for (size_t i = 0; i < count && status == ERRAND_OK; i++) {
         errand_io *io = &drive->polls[i];
         int fd = transfer->wants[i].fd;
         uint32_t events = transfer->wants[i].events;
@@ -125,7 +148,7 @@ errand__http_drive_wait(errand_job *job, errand__http_drive *drive,
 {
     uint64_t until = drive->until;
 
-    if (!drive->calling && transfer->timer_at < until)
+    if (!drive->calling && !drive->waiting && transfer->timer_at < until)
         until = transfer->timer_at;
     if (errand__clock_now() >= drive->until)
         return errand__operation_failed(

@@ -125,12 +125,13 @@ typedef struct errand__http_drive {
     uint64_t limit_ns, until;
     errand_io polls[HTTP_SOCKETS], timer, call;
     struct {
-        int fd; /* -1 = none */
-        uint32_t events;
+        int fd;
+        uint32_t events;        /* 0 = none */
     } news[HTTP_SOCKETS];       /* of what was polled; the call's while it is out */
     errand__transfer *transfer; /* the call's */
     bool begun, polling[HTTP_SOCKETS], timing;
     bool calling; /* a helper has the transfer */
+    bool waiting; /* libcurl works when what was polled is back */
 } errand__http_drive;
 /* At the begin of each poll: 0; PENDING: nobody may look at the transfer now; or it is to end:
  * cancelled, or beyond its limit, which is looked at where the transfer still has something to do. */
