@@ -75,7 +75,9 @@ typedef struct errand__transfer {
         int fd; /* -1 = none */
         uint32_t events;
     } wants[HTTP_SOCKETS];
-    uint64_t timer_at; /* UINT64_MAX = none */
+    int sockets[HTTP_SOCKETS]; /* that it has open; -1 = none */
+    pid_t owner;               /* whose connection it is */
+    uint64_t timer_at;         /* UINT64_MAX = none */
     errand__growing head, body;
     errand__framing framing;
     errand__transfer_trouble trouble;
@@ -105,6 +107,9 @@ bool errand__transfer_again(errand__transfer *transfer, const char *url, bool se
 /* More of it; false: the trouble is noted. */
 bool errand__transfer_grow(errand__transfer *transfer, errand__growing *into,
                            const char *bytes, size_t size);
+/* sockets.c.  watch: from here on it is known which it has, and what for.  close: what libcurl has left. */
+void errand__transfer_watch_sockets(errand__transfer *transfer);
+void errand__transfer_close_sockets(errand__transfer *transfer);
 /* A line of the head, or behind the body (head.c). */
 size_t errand__transfer_on_head(char *bytes, size_t size, size_t count, void *arg);
 /* There is something at a socket (events of poll), or its time has come (fd -1). */

@@ -5,6 +5,7 @@
  * them and says what came of it.  Redirects are followed by the operation. */
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 #include "operations/http/http.h"
 
 #if ERRAND_HAS_CURL
@@ -16,7 +17,6 @@ enum {
     SOON_NS = 5000000
 };
 
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg);
 static int on_timer(CURLM *multi, long ms, void *arg);
 static size_t on_body(char *bytes, size_t size, size_t count, void *arg);
 static size_t on_read(char *out, size_t size, size_t count, void *arg);
@@ -32,7 +32,8 @@ errand__transfer_create(const errand_http_config *config, const errand__origin *
     if (made == NULL)
         return NULL;
     for (size_t i = 0; i < HTTP_SOCKETS; i++)
-        made->wants[i].fd = -1;
+        made->wants[i].fd = made->sockets[i] = -1;
+    made->owner = getpid();
     made->timer_at = UINT64_MAX;
     made->apart = origin->secure;
     made->shown = errand__operation_show(config->url);
@@ -64,11 +65,25 @@ listen_to(errand__transfer *transfer)
     curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
     curl->curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
-    curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl->curl_multi_setopt(transfer->multi, CURLMOPT_SOCKETDATA, transfer);
+    errand__transfer_watch_sockets(transfer);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_TIMERFUNCTION, on_timer);
     curl->curl_multi_setopt(transfer->multi, CURLMOPT_TIMERDATA, transfer);
     return curl->curl_multi_add_handle(transfer->multi, easy) == CURLM_OK;
+}
+
+/* libcurl tells the server that a secure connection ends.  In a forked child it goes on elsewhere: only
+ * sockets are closed there. */
+static void
+end(errand__transfer *transfer)
+{
+    const errand__curl *curl = errand__curl_load();
+
+    if (transfer->multi != NULL && transfer->easy != NULL)
+        curl->curl_multi_remove_handle(transfer->multi, transfer->easy);
+    if (transfer->easy != NULL)
+        curl->curl_easy_cleanup(transfer->easy);
+    if (transfer->multi != NULL)
+        curl->curl_multi_cleanup(transfer->multi);
 }
 
 void
@@ -78,12 +93,9 @@ errand__transfer_destroy(errand__transfer *transfer)
 
     if (transfer == NULL)
         return;
-    if (transfer->multi != NULL && transfer->easy != NULL)
-        curl->curl_multi_remove_handle(transfer->multi, transfer->easy);
-    if (transfer->easy != NULL)
-        curl->curl_easy_cleanup(transfer->easy);
-    if (transfer->multi != NULL)
-        curl->curl_multi_cleanup(transfer->multi);
+    if (transfer->owner == getpid())
+        end(transfer);
+    errand__transfer_close_sockets(transfer);
     curl->curl_slist_free_all(transfer->headers);
     curl->curl_slist_free_all(transfer->resolve);
     errand__operation_block_free(transfer->head.bytes);
@@ -179,30 +191,6 @@ errand__transfer_feed(errand__transfer *transfer)
 }
 
 /* ---- what libcurl says ------------------------------------------------------------------------- */
-
-static int
-on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
-{
-    errand__transfer *transfer = arg;
-    size_t at = HTTP_SOCKETS;
-
-    (void)easy;
-    (void)socket_arg;
-    for (size_t i = 0; i < HTTP_SOCKETS; i++)
-        if (transfer->wants[i].fd == fd)
-            at = i;
-    for (size_t i = 0; i < HTTP_SOCKETS && at == HTTP_SOCKETS; i++)
-        if (transfer->wants[i].fd < 0)
-            at = i;
-    if (at == HTTP_SOCKETS)
-        return -1;
-    transfer->wants[at].fd = what == CURL_POLL_REMOVE ? -1 : fd;
-    transfer->wants[at].events = what == CURL_POLL_IN      ? POLLIN
-                                 : what == CURL_POLL_OUT   ? POLLOUT
-                                 : what == CURL_POLL_INOUT ? POLLIN | POLLOUT
-                                                           : 0;
-    return 0;
-}
 
 static int
 on_timer(CURLM *multi, long ms, void *arg)

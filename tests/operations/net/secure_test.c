@@ -4,10 +4,14 @@
  * Method: openssl's own server; a pipe with a name as the file of certificates, which the test fills
  * when it likes. */
 #include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "errand/process.h"
 #include "errand/waits.h"
@@ -279,6 +283,55 @@ an_upload_reads_its_authorities_beside_the_loop(void **state)
     net_clear(&result);
 }
 
+/* ---- in a forked child ---------------------------------------------------------------------------- */
+
+/* To the server, over the only connection to it; what the system sent again counts once. */
+static uint64_t
+bytes_sent(void)
+{
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in peer = {.sin_family = AF_UNSPEC};
+        struct tcp_info info = {.tcpi_bytes_sent = 0};
+        socklen_t size = sizeof peer, room = sizeof info;
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 &&
+            peer.sin_family == AF_INET && ntohs(peer.sin_port) == port &&
+            getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &room) == 0)
+            return info.tcpi_bytes_sent - info.tcpi_bytes_retrans;
+    }
+    return 0;
+}
+
+/* O61: what a forked child lets go of is closed there, and goes on here. */
+static void
+a_connection_is_its_makers_and_no_forked_childs(void **state)
+{
+    net_rig *rig = *state;
+    net_result result = {.started = false};
+    errand_http_config config = config_for("secure.invalid");
+    errand_spec spec;
+    int status = -1;
+
+    config.ca_file = path_of("cert.pem");
+    config.body_size = 5;
+    assert_int_equal(errand_spec_http_upload(&spec, &config), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    assert_int_equal(result.outcome, ERRAND_COMPLETED);
+    errand_http_upload *upload = result.payload.data;
+    result.payload.data = NULL;
+    uint64_t sent = bytes_sent();
+    pid_t child = fork();
+    if (child == 0) {
+        errand_http_upload_abandon(&upload);
+        _exit(bytes_sent() != 0); /* closed */
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_not_equal(sent, 0);
+    assert_int_equal(bytes_sent(), sent);
+    errand_http_upload_abandon(&upload);
+}
+
 int
 main(void)
 {
@@ -290,6 +343,7 @@ main(void)
         WITH_SERVER(authorities_are_read_beside_the_loop),
         WITH_SERVER(a_request_whose_authorities_are_read_can_be_given_up),
         WITH_SERVER(an_upload_reads_its_authorities_beside_the_loop),
+        WITH_SERVER(a_connection_is_its_makers_and_no_forked_childs),
     };
     return test_group("operations/net/secure", tests, NULL, NULL);
 }
