@@ -99,6 +99,12 @@ def a_library_here_without_a_folder_is_told_how_to_be_written(case):
     assert "the file here is ./none.so" in done.err, done
 
 
+def a_relative_path_without_a_file_is_told_so(case):
+    for tier in ("process", "thread"):
+        done = _call(case, "--isolation", tier, "./gone.so", "f", "void ()", code=1)
+        assert "./gone.so: " in done.err and "No such file or directory" in done.err, done
+
+
 def a_path_may_count_from_the_current_folder(case):
     case.write("below/text", "inside")
     done = _call(case, "--promise", "rpath", "--path", "below", "-", "labs", "i64 (i64)", "-7")
@@ -260,7 +266,19 @@ def a_wrong_line_is_refused_with_the_mend(case):
                         (("--memory", "many", "-", "f", "void ()"), "number of bytes"),
                         (("--memory", "64", "-", "f", "void ()"), "at least 32M"),
                         (("--output", "2G", "-", "f", "void ()"), "--output: at most 1G"),
-                        (("--path", "/etc", "-", "f", "void ()"), "--path /etc=r needs --promise rpath"),
+                        (("--path", "/etc", "-", "f", "void ()"), "--path /etc means /etc=r, which needs --promise rpath\n"),
+                        (("--promise", "wpath", "--path", "/etc", "-", "f", "void ()"),
+                         "needs --promise rpath; for writing alone give --path /etc=w\n"),
+                        (("--promise", "wpath", "--path", ".=rw", "-", "f", "void ()"),
+                         "--path .=rw: its r needs --promise rpath; or give =w alone\n"),
+                        (("--promise", "rpath", "--path", ".=rw", "-", "f", "void ()"),
+                         "--path .=rw: its w needs --promise wpath; or give =r alone\n"),
+                        (("--path", ".=w", "-", "f", "void ()"),
+                         "--path .=w: its w needs --promise wpath\n"),
+                        (("-", "free", "void (pointer)", "1"),
+                         "argument 1, '1': give null: the command line knows no other address"),
+                        (("-", "strnlen", "u64 (bytes, u64)", "x:68656c6c6", "5"),
+                         "argument 1, 'x:68656c6c6': give pairs of hexadecimal digits behind x:"),
                         (("--promise", "wpath", "-", "f", "void ()"), "needs --path PATH=w"),
                         (("--path", "gone", "-", "f", "void ()"), "--path gone: No such file"),
                         (("--port", "80", "-", "f", "void ()"), "--port needs --promise inet"),

@@ -4,6 +4,7 @@
  * Design notes.  It is a host as small as one can be: a runtime, an executor, one operation, a
  * drain.  What went wrong is told with the code that a program would see. */
 #include "call/call.h"
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,16 +245,25 @@ run_call(called *self, errand_executor *executor, errand_spec *spec)
 }
 
 /* A sandbox opens no library by a path that counts from the current folder; a shell's user writes
- * such paths.  NULL = the C library. */
-static const char *
-library_name(const errand__call_options *options, char whole[PATH_MAX])
+ * such paths.  *out_name NULL = the C library.  False: there is no such file, and a message has
+ * said so. */
+static bool
+name_library(const errand__call_options *options, char whole[PATH_MAX],
+             const char **out_name)
 {
-    if (strcmp(options->library, "-") == 0)
-        return NULL;
-    if (strchr(options->library, '/') != NULL &&
-        realpath(options->library, whole) != NULL)
-        return whole;
-    return options->library;
+    const char *library = options->library;
+
+    *out_name = strcmp(library, "-") == 0 ? NULL : library;
+    if (strchr(library, '/') == NULL)
+        return true;
+    if (realpath(library, whole) != NULL) {
+        *out_name = whole;
+    } else if (library[0] != '/' && options->process) {
+        errand__help_problem("call: %s: the library cannot be opened: %s", library,
+                             strerror(errno));
+        return false;
+    }
+    return true;
 }
 
 int
@@ -264,6 +274,7 @@ errand__call_main(int argc, char **argv)
     errand_ffi_library *library = NULL;
     errand_executor *executor = NULL;
     errand_spec spec = ERRAND_SPEC_INIT;
+    const char *name;
     char whole[PATH_MAX];
 
     if (!errand__call_options_read(argc, argv, &options))
@@ -272,9 +283,10 @@ errand__call_main(int argc, char **argv)
         (void)errand__help_print(stdout, "call");
         return errand__output_code(ERRAND__EXIT_GOOD);
     }
+    if (!name_library(&options, whole, &name))
+        return ERRAND__EXIT_SCRIPT;
     errand_misuse_hook(hear_misuse, &self);
-    errand_status status =
-        errand_ffi_library_create(library_name(&options, whole), &library);
+    errand_status status = errand_ffi_library_create(name, &library);
     int code =
         status == ERRAND_OK ? describe(&self, library) : refused(self.misuse, status);
     if (code == ERRAND__EXIT_GOOD)

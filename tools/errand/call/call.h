@@ -14,6 +14,7 @@ typedef struct errand__call_options {
     errand_sandbox_policy policy;
     errand_sandbox_config sandbox;
     errand_sandbox_path paths[16];
+    const char *path_words[16], *path_rights[16]; /* as written; rights NULL: none */
     uint16_t ports[16];
     uint64_t deadline_ns;
     const char *library, *symbol, *signature;

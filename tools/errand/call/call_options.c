@@ -86,6 +86,7 @@ read_path(errand__call_options *options, char *text)
     size_t at = options->policy.path_count;
     char *rights = strrchr(text, '=');
     uint32_t bits = ERRAND_PATH_READ;
+    bool given = false;
 
     if (at == sizeof options->paths / sizeof options->paths[0]) {
         errand__help_problem("--path: at most 16");
@@ -97,6 +98,7 @@ read_path(errand__call_options *options, char *text)
                (strchr(rights + 1, 'w') != NULL ? ERRAND_PATH_WRITE : 0) |
                (strchr(rights + 1, 'x') != NULL ? ERRAND_PATH_EXECUTE : 0);
         *rights = '\0';
+        given = true;
     }
     /* A worker has another folder, and the library takes whole paths alone. */
     static char places[sizeof options->paths / sizeof options->paths[0]][PATH_MAX];
@@ -106,6 +108,8 @@ read_path(errand__call_options *options, char *text)
         return false;
     }
     options->paths[at] = (errand_sandbox_path){whole, bits};
+    options->path_words[at] = text;
+    options->path_rights[at] = given ? rights + 1 : NULL;
     options->policy.paths = options->paths;
     options->policy.path_count = at + 1;
     return true;
@@ -165,6 +169,24 @@ read_option(errand__call_options *options, int option, char *text)
     }
 }
 
+/* A right of a path that no promise stands for; other: the other right has its promise. */
+static void
+tell_unpromised(const errand__call_options *options, size_t at, const char *mark,
+                const char *promise, bool other)
+{
+    const char *word = options->path_words[at], *rights = options->path_rights[at];
+    const char *rest = *mark == 'r' ? "w" : "r";
+
+    if (rights == NULL)
+        errand__help_problem("--path %s means %s=r, which needs --promise rpath%s%s%s",
+                             word, word, other ? "; for writing alone give --path " : "",
+                             other ? word : "", other ? "=w" : "");
+    else
+        errand__help_problem("--path %s=%s: its %s needs --promise %s%s%s%s", word,
+                             rights, mark, promise, other ? "; or give =" : "",
+                             other ? rest : "", other ? " alone" : "");
+}
+
 /* --path has promises of its own, and --port has one: what the library would refuse in its own words. */
 static bool
 promises_fit(const errand__call_options *options)
@@ -176,17 +198,17 @@ promises_fit(const errand__call_options *options)
     } kinds[] = {{ERRAND_PROMISE_RPATH, ERRAND_PATH_READ, "rpath", "r"},
                  {ERRAND_PROMISE_WPATH, ERRAND_PATH_WRITE, "wpath", "w"}};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        const char *path = NULL;
-        for (size_t i = 0; i < policy->path_count && path == NULL; i++)
-            if ((policy->paths[i].rights & kinds[k].right) != 0)
-                path = policy->paths[i].path;
+        size_t at = 0;
+        while (at < policy->path_count &&
+               (policy->paths[at].rights & kinds[k].right) == 0)
+            at++;
         bool promised = (policy->promises & kinds[k].promise) != 0;
-        if (path != NULL && !promised) {
-            errand__help_problem("--path %s=%s needs --promise %s", path, kinds[k].mark,
-                                 kinds[k].name);
+        if (at < policy->path_count && !promised) {
+            tell_unpromised(options, at, kinds[k].mark, kinds[k].name,
+                            (policy->promises & kinds[1 - k].promise) != 0);
             return false;
         }
-        if (path == NULL && promised) {
+        if (at == policy->path_count && promised) {
             errand__help_problem("--promise %s needs --path PATH=%s: below what",
                                  kinds[k].name, kinds[k].mark);
             return false;

@@ -42,7 +42,7 @@ errand__call_values_fini(errand__call_values *values)
 static bool
 refuse(uint32_t at, const char *text, const char *wanted)
 {
-    errand__help_problem("call: argument %u, '%s': %s is wanted", (unsigned)at + 1, text,
+    errand__help_problem("call: argument %u, '%s': give %s", (unsigned)at + 1, text,
                          wanted);
     return false;
 }
@@ -149,11 +149,13 @@ read_hex(errand__call_values *values, uint32_t at, const char *text, size_t *out
         char pair[3] = {text[2 + 2 * i], text[3 + 2 * i], '\0'};
 
         if (!isxdigit((unsigned char)pair[0]) || !isxdigit((unsigned char)pair[1]))
-            return refuse(at, text, "x: and pairs of hexadecimal digits");
+            return refuse(at, text,
+                          "pairs of hexadecimal digits behind x:, or t:WORD for a text");
         bytes[i] = (unsigned char)strtoul(pair, NULL, 16);
     }
     if (length % 2 != 0)
-        return refuse(at, text, "x: and pairs of hexadecimal digits");
+        return refuse(at, text,
+                      "pairs of hexadecimal digits behind x:, or t:WORD for a text");
     *out_size = length / 2;
     *out_bytes = bytes;
     return true;
@@ -272,7 +274,7 @@ read_value(errand__call_values *values, uint32_t at, const errand_ffi_type *type
         return read_float(at, text, out_value);
     case ERRAND_FFI_POINTER:
     case ERRAND_FFI_CALLBACK:
-        return refuse(at, text, "null: the command line has no address to give");
+        return refuse(at, text, "null: the command line knows no other address");
     case ERRAND_FFI_STRING:
         (void)is_plain(&text);
         *out_value = errand_ffi_string(text);
