@@ -27,8 +27,10 @@ typedef struct errand__sandbox_job { /* beside a record */
     uint64_t deadline_ns; /* its own, on the system's clock; 0 = none */
     errand__link link;    /* in its queue */
     uint32_t generation;
-    uint32_t slot;        /* of the slot it is assigned to, + 1; 0 = none */
-    uint8_t rank;         /* of its queue */
+    uint32_t
+        deadline_ms; /* its own as it was given, for messages; guarded as deadline_ns */
+    uint32_t slot;   /* of the slot it is assigned to, + 1; 0 = none */
+    uint8_t rank;    /* of its queue */
     unsigned char *bytes; /* its request, written down when it was queued */
     size_t room;
     /* Whoever ends it, before the put; then the owner's. */

@@ -173,6 +173,9 @@ errand_status errand__verdict_start(const errand__sandbox_slot *slot,
                                     const errand__worker_end *end, char *out_text,
                                     size_t size);
 
+/* A deadline for a message: milliseconds, rounded up, at most UINT32_MAX. */
+uint32_t errand__verdict_ms(uint64_t ns);
+
 /* What of the policy a job met that failed with that errno; "" = nothing; size is ERRAND__SANDBOX_WHY. */
 void errand__verdict_limit(const errand__sandbox *pool, int error, char *out_text,
                            size_t size);

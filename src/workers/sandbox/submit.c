@@ -155,6 +155,7 @@ errand__sandbox_submit(errand_lease *lease, errand__record *record, uint32_t gen
     job->input_offset = job->ready_input_offset;
     job->input_size = job->ready_input_size;
     job->deadline_ns = deadline;
+    job->deadline_ms = deadline == 0 ? 0 : errand__verdict_ms(extra->deadline_ns);
     if (place->queued == 0 && !errand__sandbox_enough_locked(pool))
         slot = errand__idle_take_locked(pool, job->entry);
     if (slot != NULL)

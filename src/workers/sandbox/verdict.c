@@ -40,6 +40,14 @@ beyond(verdict *out, errand_code code, const char *what, const char *field,
                         field, (unsigned long long)limit);
 }
 
+uint32_t
+errand__verdict_ms(uint64_t ns)
+{
+    uint64_t ms = ns / 1000000 + (ns % 1000000 != 0);
+
+    return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+}
+
 /* What the host did. */
 static void
 by_intent(const errand__sandbox_slot *slot, errand__slot_intent intent, verdict *out)
@@ -47,7 +55,8 @@ by_intent(const errand__sandbox_slot *slot, errand__slot_intent intent, verdict 
     const errand__sandbox_place *place = slot->lease->impl;
     const errand_sandbox_policy *policy = &slot->pool->policy.values;
     uint64_t ms = (errand__clock_now() - slot->began_ns) / 1000000;
-    bool own = place->jobs[slot->record->slot].deadline_ns ==
+    const errand__sandbox_job *job = &place->jobs[slot->record->slot];
+    bool own = job->deadline_ns ==
                atomic_load_explicit(&slot->deadline_ns, memory_order_relaxed);
 
     out->outcome = ERRAND_FAILED;
@@ -56,9 +65,12 @@ by_intent(const errand__sandbox_slot *slot, errand__slot_intent intent, verdict 
         out->code = ERRAND_CODE_DEADLINE;
         errand__text_format(
             out->text, sizeof out->text,
-            own ? "its deadline passed, counted from its submit (%llu ms after "
-                  "its worker was asked); its worker was ended"
-                : "its deadline passed after %llu ms; its worker was ended",
+            own ? "its deadline of %u ms passed, counted from its submit (its worker had "
+                  "it for %llu ms); its worker was ended"
+                : "its deadline of %u ms passed, the policy's (its worker had it for "
+                  "%llu "
+                  "ms); its worker was ended",
+            (unsigned)(own ? job->deadline_ms : errand__verdict_ms(policy->deadline_ns)),
             (unsigned long long)ms);
         return;
     case ERRAND__INTENT_CANCEL:

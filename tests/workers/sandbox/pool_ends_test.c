@@ -23,6 +23,8 @@ a_deadline_ends_the_operation_before_its_worker_is_dead(void **state) /* S8 */
     news = rig_run(self, SIM_HANG, 0);
     assert_int_equal(news->outcome, ERRAND_FAILED);
     assert_int_equal(news->code, ERRAND_CODE_DEADLINE);
+    assert_non_null(
+        strstr(news->message, "its deadline of 300 ms passed, the policy's (its "));
     while (rig_snapshot(self).dying != 1) { /* it is told first */
     }
     assert_int_equal(atomic_load_explicit(&self->sim.reaps, memory_order_acquire), 0);
@@ -93,6 +95,8 @@ a_deadline_of_the_operations_own_counts_from_submit(void **state) /* S8 */
     rig_await(self, 3);
     assert_int_equal(self->news[2].outcome, ERRAND_FAILED);
     assert_int_equal(self->news[2].code, ERRAND_CODE_DEADLINE);
+    assert_non_null(strstr(self->news[2].message,
+                           "its deadline of 10 ms passed, counted from its submit"));
 }
 
 static void
