@@ -119,7 +119,7 @@ errand__lua_io_endpoint(lua_State *L, const char *text, const char *what,
     if (errand_endpoint_parse(text, &endpoint) != ERRAND_OK)
         errand__lua_error_raise(L, "inval", operation,
                                 "%s '%.100s' is no address: write '127.0.0.1:80', "
-                                "'[::1]:80' or 'unix:/path'",
+                                "'[::1]:80' or 'unix:/path'; ports end at 65535",
                                 what, text);
     return endpoint;
 }

@@ -95,7 +95,8 @@ resolve(lua_State *L, errand__lua_task *task, const char *text)
         strncmp(text, "unix:", 5) == 0)
         errand__lua_error_raise(L, "inval", self->goal->name,
                                 "'%.100s' is no address: write 'host:port', "
-                                "'127.0.0.1:80', '[::1]:80' or 'unix:/path'",
+                                "'127.0.0.1:80', '[::1]:80' or 'unix:/path'; "
+                                "ports end at 65535",
                                 text);
     const char *host = lua_pushlstring(L, text, (size_t)(colon - text));
     errand__lua_io_filled(L, errand_spec_resolve(&spec, host, colon + 1, self->limit_ns),

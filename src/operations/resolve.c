@@ -28,6 +28,7 @@ static int32_t resolve_run(errand_job *job, void *state, errand_payload *out_pay
 static int32_t refuse(errand_job *job, const resolve_state *lookup, int answer,
                       int error);
 static bool is_port(const char *service);
+static bool is_number(const char *service);
 static int32_t give(errand_job *job, const struct addrinfo *found,
                     errand_payload *out_payload);
 static bool fill(errand_address *address, const struct addrinfo *from);
@@ -98,6 +99,15 @@ is_port(const char *service)
     return at == service && strlen(at + zeros) <= 5 && atoi(at + zeros) <= UINT16_MAX;
 }
 
+/* As somebody writes one who means a port, be it one or not. */
+static bool
+is_number(const char *service)
+{
+    const char *at = service + strspn(service, " \t\n\v\f\r+-");
+
+    return *at != 0 && at[strspn(at, "0123456789")] == 0;
+}
+
 static int32_t
 refuse(errand_job *job, const resolve_state *lookup, int answer, int error)
 {
@@ -116,9 +126,10 @@ refuse(errand_job *job, const resolve_state *lookup, int answer, int error)
         return errand__operation_failed(job, ERRAND_OPERATION_NOT_FOUND,
                                         "no address is known for host '%s'", host);
     case EAI_SERVICE:
-        return errand__operation_failed(job, ERRAND_OPERATION_NOT_FOUND,
-                                        "no service '%.60s' is known (host '%s')",
-                                        lookup->service, host);
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_NOT_FOUND, "no service '%.60s' is known (host '%s')%s",
+            lookup->service, host,
+            is_number(lookup->service) ? ": ports are the numbers from 0 to 65535" : "");
     case EAI_AGAIN:
         return errand__operation_failed(job, ERRAND_OPERATION_AGAIN,
                                         "the name server did not answer for host '%s'",

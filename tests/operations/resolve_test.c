@@ -144,7 +144,8 @@ an_unknown_host_or_service_is_a_failure_that_names_it(void **state)
     rig_assert_says(rig, "host 'no-such-host.invalid'");
     assert_null(resolve(rig, "127.0.0.1", "no-such-service"));
     rig_assert_failed(rig, ERRAND_OPERATION_NOT_FOUND, 0);
-    rig_assert_says(rig, "no service 'no-such-service'");
+    rig_assert_says(rig, "no service 'no-such-service' is known (host '127.0.0.1')");
+    assert_null(strstr(rig->result.message, "65535"));
 }
 
 static void
@@ -159,6 +160,7 @@ a_number_beyond_the_largest_port_is_no_service(void **state)
         assert_null(resolve(rig, "127.0.0.1", bad[i]));
         rig_assert_failed(rig, ERRAND_OPERATION_NOT_FOUND, 0);
         rig_assert_says(rig, "no service");
+        rig_assert_says(rig, ": ports are the numbers from 0 to 65535");
     }
     found = resolve(rig, "127.0.0.1", "065535");
     assert_non_null(found);

@@ -186,6 +186,10 @@ both("who_cannot_be_reached_is_named", function()
     equal(problem.errno_name, "ECONNREFUSED")
     contains(tostring(problem), address)
     check.raises_code("inval", errand.connect, "nothing")
+    contains(tostring(check.raises_code("inval", errand.connect, "[::1]:99999")),
+             "ports end at 65535")
+    contains(tostring(check.raises_code("not_found", errand.connect, "127.0.0.1:99999")),
+             "ports are the numbers from 0 to 65535")
     check.raises_code("inval", errand.connect, "")
     check.raises(errand.connect, address, { patience = 1 })
 end)
