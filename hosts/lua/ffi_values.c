@@ -37,14 +37,47 @@ kind_text(errand_ffi_kind kind)
     }
 }
 
+/* Above 2^53 none has one; infinities and NaN have none either. */
+static bool
+has_fraction(lua_Number value)
+{
+    return value > -0x1p53 && value < 0x1p53 && (lua_Number)(int64_t)value != value;
+}
+
+static bool
+takes_numbers(errand_ffi_kind kind)
+{
+    switch (kind) {
+    case ERRAND_FFI_BOOL:
+    case ERRAND_FFI_STRING:
+    case ERRAND_FFI_BYTES:
+    case ERRAND_FFI_INOUT:
+    case ERRAND_FFI_STRUCT:
+    case ERRAND_FFI_ARRAY:
+    case ERRAND_FFI_CALLBACK:
+        return false;
+    default:
+        return true;
+    }
+}
+
 static int
 refuse(lua_State *L, int index, errand_ffi_kind kind, const char *operation, int number)
 {
+    const char *wanted = kind_text(kind), *given = luaL_typename(L, index);
+
+    /* Another number was meant: its kind alone would not tell why this one does not do. */
+    if (lua_type(L, index) == LUA_TNUMBER && takes_numbers(kind)) {
+        if (has_fraction(lua_tonumber(L, index)) && kind != ERRAND_FFI_POINTER &&
+            kind != ERRAND_FFI_OUT)
+            wanted = "a number without a fraction";
+        given = luaL_tolstring(L, index, NULL);
+    }
     if (number == 0)
-        return luaL_error(L, "%s: %s is wanted as its result, not %s", operation,
-                          kind_text(kind), luaL_typename(L, index));
+        return luaL_error(L, "%s: %s is wanted as its result, not %s", operation, wanted,
+                          given);
     return luaL_error(L, "%s: argument %d: %s is wanted, not %s", operation, number,
-                      kind_text(kind), luaL_typename(L, index));
+                      wanted, given);
 }
 
 /* Fields of a structure, elements of an array: a Lua list. */

@@ -68,7 +68,8 @@ both("wrong_arguments_name_the_argument_and_the_mend", function(c)
     for part, value in pairs { ["1 arguments are wanted"] = table.pack(),
                                ["argument 1: an integer is wanted, not string"] = { "x" },
                                ["argument 1"] = { 1 << 40 },
-                               ["an integer is wanted, not number"] = { 1.5 } } do
+                               ["argument 1: a number without a fraction is wanted, not 1.5"] = { 1.5 },
+                               ["argument 1: an integer is wanted, not 1e+300"] = { 1e300 } } do
         local problem = check.raises(abs, table.unpack(value))
         equal(type(problem), "string")
         contains(problem, "abs: ")
@@ -76,6 +77,8 @@ both("wrong_arguments_name_the_argument_and_the_mend", function(c)
     end
     local sort = c:fn("qsort", "void (inout bytes, u64, u64, fn(i32(pointer, pointer)))")
     contains(check.raises(sort, "ba", 2, 1, 7), "argument 4: a function or nil is wanted")
+    contains(check.raises(c:fn("memset", "pointer (out bytes, i32, u64)"), -1, 0, 0),
+             "argument 1: a number of bytes, a buffer or nil is wanted, not -1")
     contains(check.raises(c:fn("ldiv", "{i64, i64} ({i64, i64})"), { 1 }),
              "2 values are wanted, the table has 1")
     local place = check.raises_code("inval", c.fn, c, "abs", "i32 (i33)")
@@ -294,6 +297,8 @@ end)
 in_each("what_a_callback_may_not_answer_is_raised_by_its_call", function(sort)
     contains(check.raises(sort, function() return "more" end),
              "callback: an integer is wanted as its result, not string")
+    contains(check.raises(sort, function() return 0.5 end),
+             "callback: a number without a fraction is wanted as its result, not 0.5")
     contains(check.raises(sort, function() end), "not nil")
     contains(check.raises(sort, function() return 1 << 31 end),
              "its result must be from -2147483648 to 2147483647, not 2147483648")
