@@ -173,6 +173,36 @@ def errno_is_printed_where_it_was_set(case):
     assert done.out.startswith("-1\nerrno: "), done
 
 
+def the_environment_of_a_worker_is_empty(case):
+    words = ("-", "getenv", "string (string)", "PATH")
+    assert _call(case, *words).out == "null\n"
+    assert _call(case, "--isolation", "thread", *words).out != "null\n"
+    assert "getenv gives null" in _call(case, "--help").out
+
+
+def what_roots_workers_may_not_write_is_told_beforehand(case):
+    """They are another user's: what landlock lets them do, that user may be refused."""
+    os.chmod(case.folder, 0o755)
+    os.mkdir(case.path("mine"), 0o755)
+    words = ("--promise", "wpath", "--path", "mine=w", "-", "open",
+             "i32 (string, i32, ..., i32)", case.path("mine", "made"), "65", "420")
+    done = _call(case, *words)
+    if os.geteuid() == 0:
+        assert done.out.startswith("-1\nerrno: 13 "), done
+        os.chmod(case.path("mine"), 0o777)
+        done = _call(case, *words)
+    assert not done.out.startswith("-1"), done
+    assert "with wpath writable" in " ".join(_call(case, "--help").out.split())
+    facts = json.loads(case.run("doctor", "--json").out)["facts"]
+    advice = next(fact["advice"] for fact in facts if fact["name"] == "user")
+    assert os.geteuid() != 0 or "what they write (wpath) writable" in advice, advice
+
+
+def an_int_that_is_used_as_truth_is_no_bool(case):
+    """docs/ffi.md says so."""
+    assert _call(case, "-", "isalpha", "int (int)", "65").out == "1024\n"
+
+
 def structures_are_read_and_printed(case):
     done = _call(case, "-", "div", "{i32, i32} (i32, i32)", "17", "5")
     assert done.out == "{3, 2}\n", done
@@ -191,7 +221,7 @@ def each_way_to_end_badly_has_its_code(case):
             assert done.out == "", done
     assert "status 7" in done.err, done
     done = _call(case, "--deadline", "0.2", "-", "sleep", "u32 (u32)", "30", code=5)
-    assert "DEADLINE" in done.err, done
+    assert "DEADLINE: its deadline of 200 ms passed, counted from its submit" in done.err, done
 
 
 def a_denied_call_is_named_when_asked(case):

@@ -49,7 +49,8 @@ tell_machine(telling *self, const errand__layers *found)
     tell(self, "user", !found->root,
          found->root
              ? "workers of sandboxes drop to nobody (65534): libraries must be readable "
-               "by others; processes of one user cannot be counted apart"
+               "by others, and what they write (wpath) writable; processes of one user "
+               "cannot be counted apart"
              : "workers of sandboxes run as the same user");
     snprintf(self->value, sizeof self->value, "%llu",
              (unsigned long long)found->descriptors);
