@@ -89,7 +89,10 @@ both("wrong_arguments_name_the_argument_and_the_mend", function(c)
 end)
 
 both("what_is_missing_has_a_code", function(c, tier)
-    check.raises_code("no_symbol", c:fn("no_such_function", "void ()"))
+    local missing = check.raises_code("no_symbol", c:fn("no_such_function", "void ()"))
+    equal(math.type(missing.job_code), "integer")
+    contains(missing.position, "check.lua:") -- whose line called, as at the head of tostring
+    equal(tostring(missing):sub(1, #missing.position), missing.position)
     local nope = errand.ffi.open("libnope.so.9", { isolation = tier })
     contains(check.raises_code("no_library", nope:fn("f", "void ()")), "libnope.so.9")
 end)
@@ -220,6 +223,11 @@ check.test("calls_run_at_the_same_time", function()
         local pool = c:sandbox()
         equal(pool.crashed, 0)
         equal(pool.started <= 4, true)
+        local names = {} -- as docs/lua.md lists them
+        for name in pairs(pool) do names[#names + 1] = name end
+        table.sort(names)
+        equal(table.concat(names, " "), "breaker_open busy crashed degraded dying killed "
+              .. "landlock_abi layers ready recycled started starting text")
     end)
 end)
 
