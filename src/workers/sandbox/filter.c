@@ -66,7 +66,7 @@ static const granted granted_calls[] = {
      "access faccessat faccessat2 stat lstat fstat newfstatat statx readlink readlinkat "
      "getdents64 pread64 preadv getcwd fadvise64 fstatfs"},
     {ERRAND_PROMISE_WPATH,
-     "pwrite64 pwritev ftruncate fsync fdatasync fallocate mkdir mkdirat "
+     "creat pwrite64 pwritev ftruncate fsync fdatasync fallocate mkdir mkdirat "
      "rmdir unlink unlinkat rename renameat renameat2"},
     {ERRAND_PROMISE_THREAD, "set_robust_list rseq sched_getaffinity"},
     {ERRAND_PROMISE_INET, "connect recvfrom recvmsg getsockname getpeername getsockopt "

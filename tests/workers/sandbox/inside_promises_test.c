@@ -199,6 +199,10 @@ wpath_writes_below_its_paths_only(void **state)
     expect(&policy, "open", O_WRONLY, "outside/file", EACCES);
     expect(&policy, "open", O_WRONLY | O_CREAT, "outside/new", EACCES);
     expect(&policy, "open", O_WRONLY | O_TRUNC, "readable/file", EACCES);
+#ifdef SYS_creat
+    expect_call(&policy, SYS_creat, HOSTILE_TEXT, 0644, 0, 0, "writable/created", 0);
+    expect_call(&policy, SYS_creat, HOSTILE_TEXT, 0644, 0, 0, "outside/created", EACCES);
+#endif
     expect_call(&policy, SYS_mkdirat, AT_FDCWD, HOSTILE_TEXT, 0755, 0, "writable/made",
                 0);
     expect_call(&policy, SYS_mkdirat, AT_FDCWD, HOSTILE_TEXT, 0755, 0, "outside/made",
