@@ -17,8 +17,10 @@
  * What nobody waits for (errand_helpers_call) has a request of its own, which goes with it.  Whoever
  * lets something go may outlive the reactor: then it does it itself.
  *
- * Filers are detached: the last to go says so in the count, which is all that the reactor's end
- * waits for. */
+ * A filer that ends joins the one that ended before it, and the reactor's end, which waits for the count,
+ * the last: so when that has returned nothing of them runs any more, neither what a library does at the end of
+ * a thread that has called it (libcrypto frees what is the thread's, and may not be unloaded by an exit
+ * meanwhile). */
 #include <errno.h>
 #include <unistd.h>
 #include "core/pause.h"
@@ -54,6 +56,8 @@ void
 errand__filers_end(errand__filers *filers)
 {
     unsigned left;
+    pthread_t last;
+    bool any_ended;
 
     errand__lock_acquire(&filers->lock);
     filers->stopping = true;
@@ -63,6 +67,13 @@ errand__filers_end(errand__filers *filers)
     errand__futex_wake(&filers->bell, INT32_MAX);
     while ((left = atomic_load_explicit(&filers->threads, memory_order_acquire)) != 0)
         errand__futex_wait(&filers->threads, left, UINT64_MAX); /* Pairs: filer-count */
+    errand__lock_acquire(&filers->lock);
+    any_ended = filers->any_ended;
+    last = filers->last;
+    filers->any_ended = false;
+    errand__lock_release(&filers->lock);
+    if (any_ended)
+        pthread_join(last, NULL);
     errand__filers_let(filers);
 }
 
@@ -159,6 +170,23 @@ gone(errand__filers *filers)
         errand__futex_wake(&filers->threads, 1);
 }
 
+/* This filer is the last one now; the one before is joined. */
+static void
+join_former(errand__filers *filers)
+{
+    pthread_t former;
+    bool any;
+
+    errand__lock_acquire(&filers->lock);
+    any = filers->any_ended;
+    former = filers->last;
+    filers->any_ended = true;
+    filers->last = pthread_self();
+    errand__lock_release(&filers->lock);
+    if (any)
+        pthread_join(former, NULL);
+}
+
 static void *
 run_filer(void *arg)
 {
@@ -170,7 +198,7 @@ run_filer(void *arg)
     while ((io = next_request(filers)) != NULL)
         do_request(io);
     ERRAND__PAUSE("filer-ends");
-    pthread_detach(pthread_self());
+    join_former(filers);
     gone(filers);
     return NULL;
 }

@@ -162,7 +162,10 @@ typedef struct errand_helpers {
     /* bell: what idle ones sleep on.  Writers: whoever queues.  Readers: filers.
      * Order: release, acquire.  Pairs: filer-bell.  Why: the queue must be seen. */
     atomic_uint bell;
-    bool stopping; /* guarded by lock */
+    /* Guarded by lock. */
+    bool stopping;
+    bool any_ended; /* last: the filer that ended last, whom nobody has joined yet */
+    pthread_t last;
 } errand__filers;
 errand__filers *errand__filers_create(uint32_t limit, const char *name);
 /* The reactor's end: waits for the threads, which do what is queued, and lets them go. */
