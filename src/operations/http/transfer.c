@@ -166,10 +166,14 @@ errand__transfer_act(errand__transfer *transfer, int fd, uint32_t events)
             transfer->over = true;
             transfer->result = news->data.result;
         }
-    uint64_t soon = errand__clock_now() + SOON_NS;
-    transfer->forgotten = waits_for_nothing(transfer) && transfer->timer_at > soon;
-    if (transfer->forgotten)
-        transfer->timer_at = soon;
+    transfer->forgotten = false;
+    if (waits_for_nothing(transfer)) {
+        uint64_t soon = errand__clock_now() + SOON_NS;
+
+        transfer->forgotten = transfer->timer_at > soon;
+        if (transfer->forgotten)
+            transfer->timer_at = soon;
+    }
 }
 
 void
