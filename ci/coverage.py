@@ -28,6 +28,11 @@ NOT_PLAYED = {
     "src/dispatch/module.c": "it names the place of a fault",
     "src/dispatch/wait_fd.c": "what a descriptor does is no input of a program",
 }
+# They are left out too: on a busy machine the same corpora reach less of them than on an idle one.
+TIMED = {
+    "src/inbox/park.c": "how long a consumer looks before it sleeps hangs on the clock and on who "
+                        "runs beside it; tests/model and tests/runtime park on purpose",
+}
 
 
 def files_below(folder, ending):
@@ -86,19 +91,21 @@ def main():
     results = []
     for folder in FOLDERS:
         lines = count(folder)
-        played = {key: times for key, times in lines.items() if key[0] not in NOT_PLAYED}
+        played = {key: times for key, times in lines.items()
+                  if key[0] not in NOT_PLAYED and key[0] not in TIMED}
         percent, figure = figure_of(played)
         print("src/%-10s %s; with all files %s" % (folder, figure, figure_of(lines)[1]))
         if "--missed" in sys.argv:
             print_missed(lines)
         results.append(("pass", folder, "") if percent >= LEAST else
                        ("fail", folder, "%s, at least %g %%" % (figure, LEAST)))
-        for path in sorted({path for path, _ in lines} & set(NOT_PLAYED)):
+        for path in sorted({path for path, _ in lines} & (set(NOT_PLAYED) | set(TIMED))):
             percent, figure = figure_of({key: times for key, times in lines.items()
                                          if key[0] == path})
             print("    %s %s" % (path, figure))
-            results.append(("skip", path, "%s: %s" % (NOT_PLAYED[path], figure))
-                           if percent < LEAST else
+            why = NOT_PLAYED.get(path) or TIMED[path]
+            results.append(("skip", path, "%s: %s" % (why, figure))
+                           if percent < LEAST or path in TIMED else
                            ("fail", path, "it is reached: take it off NOT_PLAYED"))
     if os.environ.get("ERRAND_RESULTS"):
         with open(os.environ["ERRAND_RESULTS"], "a", encoding="utf-8") as file:
