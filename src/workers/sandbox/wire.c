@@ -4,6 +4,9 @@
  * - Each side stores its word, then looks whether the other sleeps; the other says that it
  *   sleeps, then looks at the word.  All four are seq_cst, so that one of the two sees the
  *   other.  What a lying worker can reach is that its own answer is seen a bound later.
+ * - The answer is stored by a plain store where that is enough: a host that looks all the time has
+ *   the line, and a locked store waits for it before anything else goes on (4 % of a trip, and
+ *   15 % if the line was not asked for long before).
  * - Spinning pays only across processors (3.1 of the measurements: a hundredth of a park there, a
  *   loss on one), so a side spins only if the other's processor is known and is not its own.
  *   How long follows what helped: more after an answer that came while spinning, less after a
@@ -143,8 +146,18 @@ void
 errand__wire_put(const errand__wire_request *request, errand__wire_response *response,
                  uint64_t answer)
 {
+#if defined(__x86_64__)
+    /* stand: what is locked in its place.  Writers: the worker.  Readers: none.  Order: seq_cst.
+     * Pairs: none.  Why: on x86 a store is seen before any locked operation that follows, so
+     *   also before the look below.  The host's word cannot be the one: it is read-only here. */
+    static atomic_uint stand;
+    atomic_store_explicit(&response->answer, answer,
+                          memory_order_release); /* Pairs: wire-answer */
+    atomic_fetch_add_explicit(&stand, 1, memory_order_seq_cst);
+#else
     /* Pairs: wire-answer */
     atomic_exchange_explicit(&response->answer, answer, memory_order_seq_cst);
+#endif
     /* Pairs: wire-host-sleeps */
     if (atomic_load_explicit(&request->host_sleeps, memory_order_seq_cst) != 0)
         errand__wire_wake(errand__wire_futex(response));

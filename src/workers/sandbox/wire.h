@@ -107,7 +107,8 @@ enum { /* command */
 typedef struct errand__wire_response {
     /* answer: {sequence:24 | status:8 | length:32} in one word, so that it cannot be torn.
      * Writers: the worker, which is trusted with nothing.  Readers: the host, once per look.
-     * Order: seq_cst, acquire.  Pairs: wire-answer, wire-host-sleeps.
+     * Order: seq_cst (x86: release, and a locked operation), acquire.  Pairs: wire-answer,
+     *   wire-host-sleeps.
      * Why: the bytes are copied after it; and it is one half of a store-load pair. */
     _Alignas(64) _Atomic uint64_t answer;
     /* worker_sleeps: 1 while the worker sleeps on the doorbell, so that a ring wakes it.

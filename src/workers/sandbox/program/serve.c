@@ -40,7 +40,6 @@ next_command(errand__worker *self)
     /* Most often small, and one line each: they are on their way while the command is read. */
     __builtin_prefetch(self->request_bytes + self->request->body_offset);
     __builtin_prefetch(self->response_bytes, 1);
-    __builtin_prefetch(self->response, 1);
     if (self->request->command == ERRAND__WIRE_EXIT)
         _exit(0);
     return self->request->command;
