@@ -316,6 +316,8 @@ a_connection_is_its_makers_and_no_forked_childs(void **state)
     config.body_size = 5;
     assert_int_equal(errand_spec_http_upload(&spec, &config), ERRAND_OK);
     net_run(rig, &spec, &result);
+    if (result.outcome != ERRAND_COMPLETED)
+        print_error("%s\n", result.message);
     assert_int_equal(result.outcome, ERRAND_COMPLETED);
     errand_http_upload *upload = result.payload.data;
     result.payload.data = NULL;
