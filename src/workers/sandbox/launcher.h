@@ -36,8 +36,10 @@ typedef struct errand__launcher {
 } errand__launcher;
 /* The real one: path is copied.  False: no memory. */
 bool errand__launcher_make(const char *path, errand__launcher *out_launcher);
-/* Is it a pidfd, and of that process?  is_child: of a child that nobody has reaped, dead or alive. */
+/* Is it a pidfd, and of that process?  No, where nothing tells.  shown: what /proc says; 0 = nothing, or
+ * that it is none.  is_child: of a child that nobody has reaped, dead or alive. */
 bool errand__pidfd_names(int fd, int32_t pid);
+int32_t errand__pidfd_shown(int fd);
 bool errand__pidfd_is_child(int fd);
 /* Where errand-worker is, if nobody says: beside this code, or where it was to be installed.  False: it
  * is not there; out_where says where it was looked for. */

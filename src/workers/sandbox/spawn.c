@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -199,8 +200,29 @@ errand__pidfd_names(int fd, int32_t pid)
 
     if (syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) != 0 && errno == EBADF)
         return false;
-    /* Where the kernel does not tell, what the sender says counts. */
-    return ioctl(fd, GET_INFO, &more) != 0 || more.tgid == (uint32_t)pid;
+    if (ioctl(fd, GET_INFO, &more) == 0)
+        return more.tgid == (uint32_t)pid;
+    return errand__pidfd_shown(fd) == pid; /* before Linux 6.13 */
+}
+
+int32_t
+errand__pidfd_shown(int fd)
+{
+    static const char name[] = "\nPid:\t";
+    char path[64], text[1024];
+    const char *line = NULL;
+
+    errand__text_format(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    int from = open(path, O_RDONLY | O_CLOEXEC);
+    if (from < 0)
+        return 0;
+    ssize_t size = read(from, text, sizeof text - 1);
+    close(from);
+    if (size > 0) {
+        text[size] = '\0';
+        line = strstr(text, name);
+    }
+    return line == NULL ? 0 : (int32_t)strtol(line + sizeof name - 1, NULL, 10);
 }
 
 static uint64_t

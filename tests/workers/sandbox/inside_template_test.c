@@ -205,6 +205,10 @@ who_asks_cannot_have_a_worker_that_may_do_more(void **state) /* S16 */
     assert_int_equal(birth.ticket, 5);
     assert_int_equal(birth.error, 0);
     assert_true(errand__pidfd_names(fd, birth.pid));
+    assert_false(errand__pidfd_names(fd, getpid()));
+    assert_int_equal(errand__pidfd_shown(fd),
+                     birth.pid); /* all that older kernels tell */
+    assert_int_equal(errand__pidfd_shown(STDIN_FILENO), 0);
     errand__wire_response *response = self.response.bytes;
     while (atomic_load_explicit(&response->ready, memory_order_acquire) == 0)
         errand__wire_sleep(&response->ready, 0, UINT64_C(1000000)); /* watchdog */
