@@ -69,6 +69,19 @@ push_entries(lua_State *L, library *home)
     policy->entry_count = known;
 }
 
+/* What the library refused of a sandbox, in the words of the options. */
+static void
+raise_refusal(lua_State *L, errand_status status, const char *operation, const char *text)
+{
+    char said[512];
+
+    if (status == ERRAND_OK || text[0] == '\0')
+        return;
+    errand__lua_ffi_reword(text, said, sizeof said);
+    errand__lua_error_raise(L, status == ERRAND_EINVAL ? "inval" : "unsupported",
+                            operation, "%s", said);
+}
+
 static void
 open_sandbox(lua_State *L, library *home, const errand__lua_run *run,
              const char *operation)
@@ -80,17 +93,11 @@ open_sandbox(lua_State *L, library *home, const errand__lua_run *run,
         status = errand_manual_create(NULL, &home->executor);
     } else {
         push_entries(L, home);
-        home->isolation.sandbox.policy = &home->isolation.policy;
         status = errand_sandbox_create(&home->isolation.sandbox, &home->executor, text,
                                        sizeof text);
         lua_pop(L, 3);
     }
-    if (status != ERRAND_OK && text[0] != '\0') {
-        char said[512];
-        errand__lua_ffi_reword(text, said, sizeof said);
-        errand__lua_error_raise(L, status == ERRAND_EINVAL ? "inval" : "unsupported",
-                                operation, "%s", said);
-    }
+    raise_refusal(L, status, operation, text);
     errand__lua_work_filled(L, status, operation);
 }
 
@@ -329,6 +336,20 @@ library_sandbox(lua_State *L)
     return 1;
 }
 
+/* What the options mean together is refused where they are written.  What the machine lacks is told by
+ * the first call, which a replay never makes. */
+static void
+check_sandbox(lua_State *L, library *home)
+{
+    char text[512] = "";
+
+    home->isolation.sandbox.policy = &home->isolation.policy;
+    errand_status status =
+        errand_sandbox_check(&home->isolation.sandbox, text, sizeof text);
+    if (status == ERRAND_EINVAL)
+        raise_refusal(L, status, "ffi.open", text);
+}
+
 static int
 ffi_open(lua_State *L)
 {
@@ -347,6 +368,8 @@ ffi_open(lua_State *L)
     lua_setfield(L, -2, "name");
     lua_setiuservalue(L, 3, 2);
     errand__lua_ffi_options(L, 2, 3, &home->isolation);
+    if (home->isolation.process)
+        check_sandbox(L, home);
     if (home->isolation.process && name != NULL && name[0] != '/' && strchr(name, '/')) {
         /* A worker has another folder: the path counts from this one, now. */
         char whole[PATH_MAX];

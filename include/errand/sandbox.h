@@ -152,6 +152,12 @@ ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_create(
     const errand_sandbox_config *config, errand_executor **out_executor, char *out_text,
     size_t size);
 
+/* errand_sandbox_check: would create refuse this config for what it says?  Starts nothing, opens no path
+ * and looks for no program: what the machine lacks is found by create alone.
+ * Thread: [any].   Errors: EINVAL (out_text, as of create, says which field and why). */
+ERRAND_API ERRAND_MUST_USE errand_status
+errand_sandbox_check(const errand_sandbox_config *config, char *out_text, size_t size);
+
 /* errand_sandbox_buffer: a buffer whose bytes this sandbox's workers read where they lie, uncopied,
  * as bytes of a call (errand_ffi_buffer_value) or input of errand_spec_plugin_buffer; as out bytes
  * or inout bytes it is copied like any other, on a pool of threads it is like any other.  No worker

@@ -68,6 +68,7 @@ EXEMPT = {
     "errand_ffi_function_abandon": "NULL-safe", "errand_ffi_function_text": "empty for NULL",
     "errand_ffi_function_signature": "NULL for NULL",
     "errand_sandbox_create": "makes processes; tests/workers/sandbox/pool_create_test.c",
+    "errand_sandbox_check": "of no runtime; tests/workers/sandbox/pool_create_test.c",
     "errand_promises_parse": "of no runtime; tests/workers/sandbox/pool_create_test.c",
     "errand_layers_parse": "of no runtime; tests/workers/sandbox/pool_create_test.c",
     "errand_sandbox_outcome_read": "of no runtime; tests/workers/sandbox/pool_create_test.c",

@@ -17,32 +17,42 @@
 #define SETUP_MOST    ((size_t)16 << 20) /* addresses, not memory */
 #define SECOND        UINT64_C(1000000000)
 
-/* NULL = nothing is wrong. */
+/* Of the figures beside the policy.  NULL = nothing is wrong. */
 static const char *
-take_config(errand__sandbox *pool, const errand_sandbox_config *config)
+check_config(const errand_sandbox_config *config)
 {
-    unsigned processors = errand__cpus_allowed();
+    uint32_t least = config->workers_min != 0 ? config->workers_min : 1;
+    uint32_t most = config->workers_max != 0 ? config->workers_max : least;
 
-    pool->processors = processors;
-    pool->workers_min = config->workers_min != 0 ? config->workers_min : 1;
-    pool->workers_max = config->workers_max;
-    if (pool->workers_max == 0)
-        pool->workers_max =
-            processors > pool->workers_min ? processors : pool->workers_min;
-    if (pool->workers_max > ERRAND__SANDBOX_MOST || pool->workers_min > pool->workers_max)
+    if (least > most || most > ERRAND__SANDBOX_MOST)
         return "a sandbox needs workers_min <= workers_max <= 256";
     if ((config->flags & ~(uint32_t)ERRAND_SANDBOX_NO_TEMPLATE) != 0)
         return "config->flags has unknown bits";
+    if (config->crash_limit > 65536)
+        return "crash_limit: must be at most 65536; 0 is the default, 8";
+    return NULL;
+}
+
+static void
+take_config(errand__sandbox *pool, const errand_sandbox_config *config)
+{
+    pool->processors = errand__cpus_allowed();
+    pool->workers_min = config->workers_min != 0 ? config->workers_min : 1;
+    pool->workers_max = config->workers_max;
+    if (pool->workers_max == 0) {
+        pool->workers_max = pool->processors < ERRAND__SANDBOX_MOST
+                                ? pool->processors
+                                : ERRAND__SANDBOX_MOST;
+        if (pool->workers_max < pool->workers_min)
+            pool->workers_max = pool->workers_min;
+    }
     errand__template_init(&pool->template,
                           !pool->launcher.templates ||
                               (config->flags & ERRAND_SANDBOX_NO_TEMPLATE) != 0);
     pool->crash_limit = config->crash_limit != 0 ? config->crash_limit : 8;
-    if (pool->crash_limit > 65536)
-        return "crash_limit is more than 65536";
     pool->crash_window_ns =
         config->crash_window_ns != 0 ? config->crash_window_ns : SECOND;
     pool->breaker_ns = config->breaker_ns != 0 ? config->breaker_ns : SECOND;
-    return NULL;
 }
 
 /* Addresses for all slots; memory comes with the workers. */
@@ -98,11 +108,12 @@ fill_pool(errand__sandbox *pool, const errand_sandbox_config *config, char *out_
         return status == ERRAND_EINVAL
                    ? errand__misuse(status, "errand_sandbox_create", "see out_text")
                    : status;
-    wrong = take_config(pool, config);
+    wrong = check_config(config);
     if (wrong != NULL) {
         errand__text_format(out_text, size, "%s", wrong);
         return errand__misuse(ERRAND_EINVAL, "errand_sandbox_create", wrong);
     }
+    take_config(pool, config);
     status = errand__policy_open_paths(&pool->policy, pool->path_fds, out_text, size);
     if (status != ERRAND_OK)
         return status;
@@ -229,4 +240,29 @@ errand_sandbox_create(const errand_sandbox_config *config, errand_executor **out
                             "name it by worker_path",
                             where);
     return status;
+}
+
+errand_status
+errand_sandbox_check(const errand_sandbox_config *config, char *out_text, size_t size)
+{
+    const char *wrong;
+    char none[1];
+    errand_status status;
+
+    ERRAND_REQUIRE_ARG(config != NULL && (out_text != NULL || size == 0), ERRAND_EINVAL,
+                       "a config, and room for a text, are needed");
+    ERRAND_REQUIRE_ARG(config->struct_size == sizeof *config, ERRAND_EINVAL,
+                       "struct_size must be sizeof(errand_sandbox_config)");
+    if (size == 0) {
+        out_text = none;
+        size = sizeof none;
+    }
+    status = errand__policy_check(config->policy, out_text, size);
+    if (status != ERRAND_OK)
+        return status;
+    wrong = check_config(config);
+    if (wrong == NULL)
+        return ERRAND_OK;
+    errand__text_format(out_text, size, "%s", wrong);
+    return ERRAND_EINVAL;
 }

@@ -98,7 +98,8 @@ check_paths(const errand_sandbox_policy *given, refusal out)
     for (size_t i = 0; i < given->path_count; i++) {
         const errand_sandbox_path *item = &given->paths[i];
         if (item->path == NULL || item->path[0] != '/')
-            return REFUSE(out, "paths[%zu].path: must begin with /", i);
+            return REFUSE(out, "paths[%zu].path: must begin with /, not '%.80s'", i,
+                          item->path == NULL ? "NULL" : item->path);
         if (strlen(item->path) >= TEXT_MAX)
             return REFUSE(out, "paths[%zu].path: is longer than %d bytes", i,
                           TEXT_MAX - 1);
@@ -294,22 +295,38 @@ check_all(const errand_sandbox_policy *given, refusal out)
     return status;
 }
 
+/* The values of policy, checked and filled in, which point into what it points to. */
+static errand_status
+take_values(const errand_sandbox_policy *policy, errand_sandbox_policy *out_values,
+            refusal out)
+{
+    *out_values = (errand_sandbox_policy){.struct_size = sizeof *out_values};
+    if (policy != NULL) {
+        if (policy->struct_size != sizeof *policy)
+            return REFUSE(out, "struct_size: must be sizeof(errand_sandbox_policy)");
+        *out_values = *policy;
+    }
+    errand_status status = check_all(out_values, out);
+    if (status != ERRAND_OK)
+        return status;
+    fill_in(out_values);
+    return check_amounts(out_values, out);
+}
+
+errand_status
+errand__policy_check(const errand_sandbox_policy *policy, char *out_text, size_t size)
+{
+    errand_sandbox_policy values;
+
+    return take_values(policy, &values, (refusal){out_text, size});
+}
+
 errand_status
 errand__policy_create(const errand_sandbox_policy *policy, errand__policy *out_policy,
                       char *out_text, size_t size)
 {
-    refusal out = {out_text, size};
-    errand__policy made = {.values = {.struct_size = sizeof made.values}};
-    if (policy != NULL) {
-        if (policy->struct_size != sizeof *policy)
-            return REFUSE(out, "struct_size: must be sizeof(errand_sandbox_policy)");
-        made.values = *policy;
-    }
-    errand_status status = check_all(&made.values, out);
-    if (status == ERRAND_OK) {
-        fill_in(&made.values);
-        status = check_amounts(&made.values, out);
-    }
+    errand__policy made = {.block = NULL};
+    errand_status status = take_values(policy, &made.values, (refusal){out_text, size});
     if (status == ERRAND_OK)
         status = copy_lists(&made);
     for (int stage = 0; status == ERRAND_OK && stage < 2; stage++)

@@ -21,6 +21,9 @@ typedef struct errand__policy {
 ERRAND_MUST_USE errand_status errand__policy_create(const errand_sandbox_policy *policy,
                                                     errand__policy *out_policy,
                                                     char *out_text, size_t size);
+/* The same without copies and filters.  Errors: EINVAL. */
+ERRAND_MUST_USE errand_status errand__policy_check(const errand_sandbox_policy *policy,
+                                                   char *out_text, size_t size);
 void errand__policy_destroy(errand__policy *policy); /* zeroed: nothing */
 
 /* Can a worker find this entry?  NULL, or a sentence that says why not. */

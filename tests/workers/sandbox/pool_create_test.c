@@ -55,6 +55,42 @@ what_is_missing_or_wrong_is_named(void **state)
 }
 
 static void
+a_config_is_checked_without_a_pool(void **state)
+{
+    rig *self = *state;
+    char *text = self->text;
+    size_t size = sizeof self->text;
+    errand_sandbox_config config = {.struct_size = sizeof config,
+                                    .worker_path = "/nonexistent/errand-worker"};
+
+    assert_int_equal(errand_sandbox_check(&config, text, size), ERRAND_OK);
+    assert_int_equal(errand_sandbox_check(NULL, text, size), ERRAND_EINVAL);
+    assert_int_equal(errand_sandbox_check(&config, NULL, 1), ERRAND_EINVAL);
+    config.struct_size--;
+    assert_int_equal(errand_sandbox_check(&config, text, size), ERRAND_EINVAL);
+    config.struct_size++;
+    config.workers_min = 3;
+    config.workers_max = 2;
+    assert_int_equal(errand_sandbox_check(&config, text, size), ERRAND_EINVAL);
+    assert_non_null(strstr(text, "workers_min <= workers_max"));
+    config.workers_max = 257;
+    assert_int_equal(errand_sandbox_check(&config, text, size), ERRAND_EINVAL);
+    config.workers_max = 0;
+    assert_int_equal(errand_sandbox_check(&config, text, size), ERRAND_OK);
+    config.crash_limit = 65537;
+    assert_int_equal(errand_sandbox_check(&config, text, size), ERRAND_EINVAL);
+    assert_non_null(strstr(text, "crash_limit"));
+    config.crash_limit = 0;
+    config.flags = ERRAND_SANDBOX_NO_TEMPLATE << 1;
+    assert_int_equal(errand_sandbox_check(&config, NULL, 0), ERRAND_EINVAL);
+    config.flags = 0;
+    self->policy.in_bytes = UINT64_MAX;
+    config.policy = &self->policy;
+    assert_int_equal(errand_sandbox_check(&config, text, size), ERRAND_EINVAL);
+    assert_non_null(strstr(text, "in_bytes"));
+}
+
+static void
 promises_and_layers_are_read_from_words(void **state)
 {
     rig *self = *state;
@@ -320,6 +356,7 @@ main(void)
 #define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, rig_setup, rig_teardown)
     static const struct CMUnitTest tests[] = {
         WITH_RIG(what_is_missing_or_wrong_is_named),
+        WITH_RIG(a_config_is_checked_without_a_pool),
         WITH_RIG(promises_and_layers_are_read_from_words),
         WITH_RIG(a_worker_program_that_is_not_there_is_named),
         WITH_RIG(a_sandbox_without_memory_is_not_made),
