@@ -33,6 +33,19 @@ by_cmake() {
         cmake --build "$folder/consumer" &&
         "$folder/consumer/shared" && "$folder/consumer/static"
 }
+# On a machine that has neither pkg-config's libffi nor libseccomp: who links the shared library needs none,
+# and who asks for the static one hears what is missing.
+by_cmake_alone() {
+    alone() { # FOLDER COMPONENTS
+        PKG_CONFIG_PATH= PKG_CONFIG_LIBDIR=$folder cmake -G Ninja -S tests/install/shared -B "$folder/$1" \
+            -DCMAKE_PREFIX_PATH="$prefix" -DCOMPONENTS="$2"
+    }
+    for components in "" shared; do
+        alone "shared_$components" "$components" && cmake --build "$folder/shared_$components" &&
+            "$folder/shared_$components/shared" || return 1
+    done
+    ! alone refused static >"$folder/refused.txt" 2>&1 && grep -F "errand::static needs" "$folder/refused.txt"
+}
 by_pkg_config() {
     gcc -std=c17 -Wall -Wextra -Werror tests/install/consumer.c -o "$folder/by_pkg_config" \
         $(pkg-config --cflags --libs errand) && "$folder/by_pkg_config"
@@ -103,7 +116,7 @@ no_build_paths() {
         return 1
     fi
 }
-for test in by_cmake by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module sandboxes worker_path same_names no_build_paths; do
+for test in by_cmake by_cmake_alone by_pkg_config by_pkg_config_static from_cxx from_cxx_header examples lua_module sandboxes worker_path same_names no_build_paths; do
     code=0
     $test >"$folder/said" 2>&1 || code=$?
     cat "$folder/said"

@@ -3,14 +3,16 @@
 # hosts/lua, where that is built, the Lua module.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS errand errand_static EXPORT errandTargets
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+install(TARGETS errand EXPORT errandTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+# In a file of its own: it names what only those need who link it (errandConfig.cmake.in).
+install(TARGETS errand_static EXPORT errandStaticTargets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/errand")
 install(EXPORT errandTargets NAMESPACE errand:: DESTINATION "${package}")
+install(EXPORT errandStaticTargets NAMESPACE errand:: DESTINATION "${package}")
 configure_package_config_file(
     "${PROJECT_SOURCE_DIR}/cmake/errandConfig.cmake.in"
     "${PROJECT_BINARY_DIR}/errandConfig.cmake" INSTALL_DESTINATION "${package}"
