@@ -277,6 +277,7 @@ def what_is_missing_is_named(case):
     for tier in ("process", "thread"):
         done = _call(case, "--isolation", tier, "-", "no_such_function", "void ()", code=1)
         assert "no_such_function" in done.err, done
+        assert "errand: call: NO_SYMBOL: " in done.err, done
 
 
 def a_wrong_line_is_refused_with_the_mend(case):

@@ -64,8 +64,11 @@ print_failure(const errand_completion *completion)
 {
     errand_sandbox_outcome outcome = {.struct_size = sizeof outcome};
 
-    errand__help_problem("call: %s: %s", errand_code_name(completion->code),
-                         completion->message);
+    /* Of a job's own codes those of foreign calls have names, which Lua has too, in small letters. */
+    const char *code = completion->code == ERRAND_CODE_JOB
+                           ? errand_ffi_code_name(completion->job_code)
+                           : errand_code_name(completion->code);
+    errand__help_problem("call: %s: %s", code, completion->message);
     if (completion->signal_number != 0)
         fprintf(stderr, "  signal: %d (%s)\n", (int)completion->signal_number,
                 strsignal(completion->signal_number));
