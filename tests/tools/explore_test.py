@@ -8,6 +8,7 @@ import re
 import resource
 import shlex
 import signal
+import subprocess
 import time
 
 import program_case
@@ -45,7 +46,7 @@ def _explore(case, *words):
 def _again(case, line):
     """Runs a line as it was printed, with the program under test."""
     words = shlex.split(line)
-    assert words[0] == "errand", line
+    assert words[0] == case.program, line
     return case.run(*words[1:])
 
 
@@ -63,8 +64,8 @@ def _running(mark):
     return found
 
 
-def _lines(out):
-    return re.findall(r"^  (errand run .*)$", out, re.M)
+def _lines(case, out):
+    return re.findall(r"^  (%s run .*)$" % re.escape(case.program), out, re.M)
 
 
 # ---- planted bugs -------------------------------------------------------------------------
@@ -76,11 +77,24 @@ def every_planted_bug_is_found_and_its_line_fails_again(case):
         assert done.code == 1 and report["failures"], (name, done)
         first = report["failures"][0]
         assert message in first["text"] and first["proven"], (name, done)
-        lines = _lines(done.out)
+        lines = _lines(case, done.out)
         assert first["reproduce"] in lines, (name, done)
         again = _again(case, first["reproduce"])
         assert again.code in (1, 4), (name, again)
         assert first["text"].split("\n")[0] in again.err, (name, again)
+
+
+def the_lines_begin_as_the_program_was_called(case):
+    folder = os.path.dirname(case.program)
+    for called in ("errand", case.program, os.path.join(folder, ".", "errand")):
+        case.write("a.lua", "error('always')")
+        process = subprocess.Popen([called, "explore", "a.lua", "--seeds", "1"], executable=case.program,
+                                   cwd=case.folder, env=case.environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        case.processes.append(process)
+        done = case.end(process)
+        assert "\n  %s run --order inline --seed 1 " % called in done.out, done
+        assert "did not fail" not in done.out, done
 
 
 def paced_order_finds_what_inline_order_finds(case):
@@ -171,7 +185,7 @@ def a_crash_shows_its_signal_and_the_last_line_that_it_printed(case):
     text = 'io.stderr:write("one\\nbefore the end 7\\n\\n") os.execute("kill -KILL $PPID")'
     done, report = _lua(case, text, "--seeds", "2")
     assert "failure 1: crash with SIGKILL, 2 of 2 seeds\n" \
-        "  the last line that it printed: before the end 7\n  errand run " in done.out, done
+        "  the last line that it printed: before the end 7\n  %s run " % case.program in done.out, done
     assert report["failures"][0]["message"] == "before the end #", report
     done, report = _lua(case, 'os.execute("kill -KILL $PPID")', "--seeds", "1")
     assert "last line" not in done.out and "crash with SIGKILL, 1 of 1 seeds" in done.out, done
@@ -185,7 +199,7 @@ def two_runs_that_differ_are_named_with_their_logs(case):
     failure = report["failures"][0]
     assert os.path.exists(case.path(failure["log_a"])), failure
     assert os.path.exists(case.path(failure["log_b"])), failure
-    assert "  errand diff %s %s\n" % (failure["log_a"], failure["log_b"]) in done.out, done
+    assert "  %s diff %s %s\n" % (case.program, failure["log_a"], failure["log_b"]) in done.out, done
     told = case.run("diff", failure["log_a"], failure["log_b"])
     assert told.code == 1 and told.out != "", told
     assert len([name for name in os.listdir(case.folder) if "seed" in name]) == 2
@@ -228,7 +242,7 @@ def three_of_500_operations_are_found_in_400_runs_and_a_budget_of_40_seconds(cas
     assert failure["minimiser_runs"] <= 400, failure
     assert failure["items_before"] == 500 and failure["items"] <= 5, failure
     assert failure["minimised_proven"], done
-    assert failure["minimised_reproduce"] in _lines(done.out), done
+    assert failure["minimised_reproduce"] in _lines(case, done.out), done
     again = _again(case, failure["minimised_reproduce"])
     assert again.code == 1 and "the books know of" in again.err, again
 

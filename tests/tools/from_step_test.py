@@ -41,12 +41,12 @@ def _report(case):
 
 def _again(case, line):
     words = shlex.split(line)
-    assert words[0] == "errand", line
+    assert words[0] == case.program, line
     return case.run(*words[1:])
 
 
-def _lines(out):
-    return re.findall(r"^    (errand run .*)$", out, re.M)
+def _lines(case, out):
+    return re.findall(r"^    (%s run .*)$" % re.escape(case.program), out, re.M)
 
 
 def _drawing_step(case, seed):
@@ -67,7 +67,7 @@ def the_step_that_draws_the_lot_is_named(case):
     assert first["deciding_time_ns"] == 4000000, first
     assert "step %d of %d decides: 4.000000 ms, draw task" % (step, first["steps"]) in done.out
     assert "from step %d on every branch fails: 20 of 20\n" % (step + 1) in done.out, done
-    good = _again(case, _lines(done.out)[0])
+    good = _again(case, _lines(case, done.out)[0])
     assert good.code == 0, good
 
 
@@ -81,7 +81,7 @@ def one_step_is_tried_with_as_many_branches_as_asked_for(case):
     before = _explore(case, "--from-step", str(step), *words)
     count = int(re.search(r"branches that fail: (\d+) of 30\n", before.out).group(1))
     assert 3 < count < 20, before
-    good, bad = _lines(before.out)
+    good, bad = _lines(case, before.out)
     assert _again(case, good).code == 0, good
     assert "it was decided long ago" in _again(case, bad).err, bad
     assert "ended otherwise" not in before.out, before
@@ -95,7 +95,7 @@ def a_tape_is_a_run_like_any_seed(case):
     done = _explore(case, "--from-step", "auto", *words)
     first = _report(case)[0]
     assert first["deciding_kind"] == "draw" and "--tape" in first["reproduce"], (found, done)
-    assert _again(case, _lines(done.out)[0]).code == 0, done
+    assert _again(case, _lines(case, done.out)[0]).code == 0, done
 
 
 def every_planted_bug_has_a_step_that_decides(case):
@@ -108,7 +108,7 @@ def every_planted_bug_has_a_step_that_decides(case):
         first = _report(case)[0]
         assert 1 < first["deciding_step"] < first["steps"], (name, done)
         assert first["branches_failed"] < first["branches"], (name, done)
-        good = _again(case, _lines(done.out)[0])
+        good = _again(case, _lines(case, done.out)[0])
         assert good.code == 0, (name, good)
         if program_case.SCALE > 1 and not program_case.SANITIZED:
             _other_seeds(case, os.path.join(PLANTED, name))
@@ -122,7 +122,7 @@ def _other_seeds(case, script):
         done = _explore(case, "--from-step", "auto", "--jobs", "2", script, "--seed", str(seed))
         first = _report(case)[0]
         assert 1 < first["deciding_step"] < first["steps"], (script, seed, done)
-        good = _again(case, _lines(done.out)[0])
+        good = _again(case, _lines(case, done.out)[0])
         assert good.code == 0, (script, seed, good)
 
 

@@ -20,11 +20,15 @@ hold_streams(void)
         close(fd);
 }
 
+const char *errand__program_name = "errand";
+
 int
 main(int argc, char **argv)
 {
     errand__options options;
     hold_streams();
+    if (argc > 0 && strchr(argv[0], '/') != NULL)
+        errand__program_name = argv[0];
     signal(SIGXFSZ,
            SIG_IGN); /* a limit on file sizes is told as EFBIG, and ends nothing */
     if (argc > 1 && strcmp(argv[1], "explore") == 0)

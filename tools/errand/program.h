@@ -27,6 +27,10 @@ typedef enum errand__exit {
     ERRAND__EXIT_SIGNAL = 128  /* and the signal's number */
 } errand__exit;
 
+/* ---- main.c ----------------------------------------------------------------------------- */
+/* How the user called it, for lines that are to be typed: "errand", or a path where one was given. */
+extern const char *errand__program_name;
+
 /* ---- options.c -------------------------------------------------------------------------- */
 typedef enum errand__command {
     ERRAND__COMMAND_RUN = 1,

@@ -68,9 +68,9 @@ static void
 print_diff(const errand__finding *finding)
 {
     char **words = calloc(5, sizeof *words);
-    static char program[] = "errand", verb[] = "diff";
+    static char verb[] = "diff";
     if (words != NULL) {
-        words[0] = program;
+        words[0] = (char *)(uintptr_t)errand__program_name;
         words[1] = verb;
         words[2] = finding->logs[0];
         words[3] = finding->logs[1];

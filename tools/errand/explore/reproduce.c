@@ -78,7 +78,7 @@ errand__reproduce_words(const errand__explore *explore, uint64_t seed,
     if (words == NULL)
         return NULL;
     word_list list = {words, (char *)(words + pointers), 0};
-    add(&list, "errand");
+    add(&list, errand__program_name);
     add(&list, "run");
     add_options(&list, explore, seed, choices, with);
     bool dashes = run->script[0] == '-';
