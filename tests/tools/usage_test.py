@@ -35,6 +35,16 @@ def an_unknown_option_is_named_with_the_mend(case):
     assert "short for" not in _refused(case, "run", "--frob")
 
 
+def every_command_takes_the_short_forms_of_its_options(case):
+    for command in ("run", "explore", "tour", "log", "diff", "call", "doctor", "version"):
+        texts = {case.run(*words).out for words in ((command, "--help"), (command, "-h"),
+                                                    (command, "--he"), ("help", command))}
+        assert len(texts) == 1 and texts.pop().startswith("errand "), command
+    assert case.run("doctor", "--js").out.startswith("{")
+    assert "-z" in _refused(case, "doctor", "-z")
+    assert "'now'" in _refused(case, "doctor", "now")
+
+
 def a_short_option_that_means_several_names_them(case):
     said = _refused(case, "tour", "--s", "1")
     assert "--seed" in said and "--stats" in said and "there is no option" not in said

@@ -20,6 +20,10 @@ static const char text_all[] =
     "follows\n"
     "  errand help [COMMAND | codes]   more about a command, or the exit codes\n"
     "  errand --version\n"
+    "\n"
+    "Each command takes --help, -h.  Of an option's name as much is enough as no other "
+    "has "
+    "too.\n"
     "\n";
 
 static const char text_options[] =

@@ -2,7 +2,7 @@
 /* doctor: errand doctor, what this machine offers and what follows. */
 #include "call/call.h"
 #include "errand/doctor.h"
-#include <string.h>
+#include <getopt.h>
 
 typedef struct page {
     bool json;
@@ -35,18 +35,30 @@ print_fact(void *arg, const errand_doctor_fact *fact)
 int
 errand__doctor_main(int argc, char **argv)
 {
+    static const struct option table[] = {
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
     page self = {.json = false};
+    int option;
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            self.json = true;
-        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+    optind = 1;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
+        if (option == 'h') {
             (void)errand__help_print(stdout, "doctor");
             return errand__output_code(ERRAND__EXIT_GOOD);
-        } else {
-            errand__help_problem("doctor takes no '%s': only --json", argv[i]);
+        }
+        if (option != 'j') {
+            (void)errand__options_explain(table, option, argv);
             return ERRAND__EXIT_USAGE;
         }
+        self.json = true;
+    }
+    if (optind < argc) {
+        errand__help_problem("doctor takes no '%s': only --json", argv[optind]);
+        return ERRAND__EXIT_USAGE;
     }
     if (self.json)
         fputs("{\"facts\": [", stdout);
