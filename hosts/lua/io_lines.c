@@ -76,7 +76,7 @@ lines_over(lua_State *L, int status, lua_KContext context)
 static int
 lines_read(lua_State *L)
 {
-    lines *self = lua_touserdata(L, 1);
+    lines *self = luaL_checkudata(L, 1, LINES);
     self->out = false;
     return 0;
 }

@@ -15,6 +15,21 @@ add_jobs(lua_State *L, const errand_lua_job *jobs)
     }
 }
 
+/* Lua names a function in its messages by what is loaded, one table deep: "errand.http.get", not "?". */
+static void
+name_parts(lua_State *L)
+{
+    static const char *const parts[][2] = {{"ffi", "errand.ffi"},
+                                           {"http", "errand.http"}};
+
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        lua_getfield(L, -2, parts[i][0]);
+        lua_setfield(L, -2, parts[i][1]);
+    }
+    lua_pop(L, 1);
+}
+
 int
 luaopen_errand(lua_State *L)
 {
@@ -43,5 +58,6 @@ luaopen_errand(lua_State *L)
     lua_setfield(L, -2, "ffi");
     lua_pushstring(L, errand_version());
     lua_setfield(L, -2, "version");
+    name_parts(L);
     return 1;
 }

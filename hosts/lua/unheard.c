@@ -72,7 +72,8 @@ tell(lua_State *L, errand__lua_run *run, errand__lua_task *task)
 int
 errand__lua_unheard_collect(lua_State *L)
 {
-    errand__lua_task *task = lua_touserdata(L, 1);
+    /* A script may call it, with anything. */
+    errand__lua_task *task = luaL_checkudata(L, 1, ERRAND__LUA_TASK);
     errand__lua_run *run = task->run;
     if (!task->unheard || errand__lua_run_find(L) != run || run->runtime == NULL ||
         run->quiet || run->options.on_unheard == NULL)

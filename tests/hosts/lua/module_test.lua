@@ -42,6 +42,47 @@ test("every_verb_outside_a_run_names_errand_run", function()
     equal(count, 43, "number of verbs")
 end)
 
+test("every_function_names_itself_when_its_arguments_are_missing", function()
+    local count = 0
+    local function look(part, path)
+        for name, value in pairs(part) do
+            if type(value) == "table" then
+                look(value, path .. name .. ".")
+            elseif type(value) == "function" and name ~= "stop" then -- which waits for the run's end
+                for _, words in ipairs { {}, { print }, { {} } } do
+                    local ended, problem = pcall(value, table.unpack(words))
+                    if not ended then
+                        contains(problem, name)
+                        count = count + 1
+                    end
+                end
+            end
+        end
+    end
+    errand.run(function() look(errand, "errand.") end)
+    equal(count > 60, true, count)
+end)
+
+test("what_is_no_object_of_a_class_is_refused_by_all_that_the_class_has", function()
+    local classes = 0
+    for class, has in pairs(debug.getregistry()) do
+        if type(class) == "string" and class:find("^errand%.") and class ~= "errand.error" then
+            classes = classes + 1
+            local methods = type(has.__index) == "table" and has.__index or {}
+            for _, from in ipairs { has, methods } do
+                for name, value in pairs(from) do
+                    for _, given in ipairs { {}, { 1 }, { {} }, { io.stdout } } do
+                        if type(value) == "function" and pcall(value, table.unpack(given)) then
+                            error(class .. "." .. name .. " took what is no object of it")
+                        end
+                    end
+                end
+            end
+        end
+    end
+    equal(classes > 10, true, classes)
+end)
+
 test("run_inside_a_run_is_refused_and_the_outer_goes_on", function()
     local problem, after = errand.run(function()
         local problem = check.raises_code("misuse", errand.run, function() end)
