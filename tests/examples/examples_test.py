@@ -3,8 +3,11 @@
 import os
 import re
 import shutil
+import signal
+import socket
 import sys
 import tempfile
+import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
@@ -63,8 +66,37 @@ def whatever_contained_code_does_is_told_and_the_host_goes_on(case):
             assert [tuple(line.split(": ")[:2]) for line in lines] == ends + more, lines
 
 
+def the_echo_server_echoes_and_a_signal_ends_it(case):
+    case.program = os.path.join(os.path.abspath(sys.argv[2]), "echo_server")
+    process = case.start("0")
+    port = int(re.fullmatch(r"listening on 127.0.0.1:(\d+)\n", process.stdout.readline()).group(1))
+    idle, small, large = [socket.create_connection(("127.0.0.1", port), program_case.LIMIT) for _ in range(3)]
+    small.sendall(b"hello")
+    assert small.makefile("rb").read(5) == b"hello"
+    small.shutdown(socket.SHUT_WR)
+    assert small.recv(1) == b""
+    sent = os.urandom(1 << 18)
+    writer = threading.Thread(target=large.sendall, args=(sent,))
+    writer.start()
+    assert large.makefile("rb").read(len(sent)) == sent
+    writer.join()
+    process.send_signal(signal.SIGINT)
+    assert idle.recv(1) == b"" and large.recv(1) == b""
+    done = case.end(process)
+    assert done.code == 0 and done.err == "" and done.out == "3 clients\n", done
+    for one in idle, small, large:
+        one.close()
+
+
+def a_server_that_cannot_listen_says_why(case):
+    case.program = os.path.join(os.path.abspath(sys.argv[2]), "echo_server")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = case.run(str(other.getsockname()[1]))
+    assert done.code == 1 and "in use" in done.err, done
+
+
 def the_hosts_are_small(case):
-    for name, most in ("foreign", 110), ("contained", 110), ("plugin", 80):
+    for name, most in ("echo_server", 210), ("foreign", 110), ("contained", 110), ("plugin", 80):
         with open(os.path.join(ROOT, "examples", name + ".c")) as file:
             assert len(file.readlines()) < most, name
 
