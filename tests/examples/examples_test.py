@@ -51,6 +51,14 @@ def the_own_executor_runs_the_newest_first_and_survives_a_panic(case):
     assert "completion: panicked: " in out and "only job 2" in out, out
 
 
+def a_deadline_and_a_cancel_end_what_would_not_end(case):
+    first, second = _host(case, "deadline").splitlines()
+    # The second where the worker came to it late.
+    assert first in ("search: DEADLINE: asked to end, and nothing was found",
+                     "search: DEADLINE: its deadline passed"), first
+    assert second.startswith("search: cancelled: "), second
+
+
 def foreign_functions_are_called_and_call_back(case):
     assert _host(case, "foreign") == "snprintf: 9, '7 is 7.00'\nqsort: 900 5 -1\n"
 
@@ -129,6 +137,34 @@ def checksums_names_what_it_cannot_hash(case):
     path = os.path.join(ROOT, "examples", "checksums.lua")
     done = case.run("run", "-q", path, "a", "gone")
     assert done.code == 1 and "gone" in done.err and "1 of 2" in done.err, done
+
+
+def _stands_in(block, path):
+    """Is each part of the block, between lines of three dots, there line by line?"""
+    with open(path) as file:
+        whole = "\n".join(line.strip() for line in file)
+    parts = re.split(r"^ *\.\.\.$", block, flags=re.M)
+    return all("\n".join(line.strip() for line in part.strip().splitlines()) in whole for part in parts)
+
+
+def what_the_howto_shows_stands_in_examples_or_runs(case):
+    """C is quoted from the example that is linked last before it; what a script prints stands behind it."""
+    with open(os.path.join(ROOT, "docs", "howto.md")) as file:
+        text = file.read()
+    counts = {"c": 0, "lua": 0}
+    for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S):
+        kind, block = match.groups()
+        counts[kind] += 1
+        if kind == "c":
+            linked = re.findall(r"\(\.\./examples/(\w+\.c)\)", text[:match.start()])[-1]
+            assert _stands_in(block, os.path.join(ROOT, "examples", linked)), (linked, block)
+        else:
+            done = case.lua(block, "-q")
+            if "libz.so.1" in done.err:
+                raise program_case.Skip("libz.so.1 is not installed")
+            wanted = re.findall(r"--> (.*)", block)
+            assert done.code == 0 and done.out.splitlines() == wanted, (block, done)
+    assert counts == {"c": 6, "lua": 4}, counts
 
 
 if __name__ == "__main__":
