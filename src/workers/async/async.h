@@ -198,14 +198,70 @@ void errand__poller_again(errand__poller *poller, errand_waker *waker);
 /* The job of this waker is over: consumes the reference and gives the lease back. */
 void errand__waker_end(errand_waker *waker);
 
+/* ---- woken jobs, sorted by lease ------------------------------------------------------------------ */
+/* Those of one lease, oldest first, and its place among the leases that have some: whose turn it is first.
+ * lease->impl begins with its roster, and has this behind it.  The consumer's. */
+typedef struct errand__woken {
+    errand__link turn;
+    errand_waker *first, *last;
+} errand__woken;
+typedef struct errand__woken_lease {
+    errand__roster roster;
+    errand__woken woken;
+} errand__woken_lease;
+static inline void
+errand__woken_add(errand__link *turns, errand_waker *waker)
+{
+    errand__woken *mine = &((errand__woken_lease *)waker->lease)->woken;
+
+    waker->next = NULL;
+    if (mine->first == NULL) {
+        mine->first = waker;
+        errand__list_append(turns, &mine->turn);
+    } else {
+        mine->last->next = waker;
+    }
+    mine->last = waker;
+}
+/* What was pushed, each behind those of its lease. */
+static inline void
+errand__woken_sort(errand__link *turns, errand__port *port)
+{
+    errand_waker *waker = errand__port_take(port);
+
+    while (waker != NULL) {
+        errand_waker *newer = waker->next;
+
+        errand__woken_add(turns, waker);
+        waker = newer;
+    }
+}
+/* The oldest; there is one. */
+static inline errand_waker *
+errand__woken_take(errand__woken *mine)
+{
+    errand_waker *waker = mine->first;
+
+    mine->first = waker->next;
+    return waker;
+}
+/* Its turn is over: it stands behind the others, if it has more. */
+static inline void
+errand__woken_end_turn(errand__link *turns, errand__woken *mine)
+{
+    errand__list_unlink(&mine->turn);
+    if (mine->first != NULL)
+        errand__list_append(turns, &mine->turn);
+}
+
 /* ---- the executor with one thread (async.c, thread.c) --------------------------------------------- */
 typedef struct errand__async_lease { /* lease->impl */
     errand__roster roster;
-    /* The thread's: woken jobs of this lease, oldest first, and its place among those that have
-     * some. */
-    errand_waker *first, *last;
-    errand__link turn;
+    errand__woken woken;
 } errand__async_lease;
+_Static_assert(offsetof(errand__async_lease, woken) ==
+                   offsetof(errand__woken_lease, woken),
+               "errand__woken_add finds it");
 typedef struct errand__async {
     errand_executor base;
     /* Immutable after create. */

@@ -36,28 +36,6 @@ errand__async_start(errand__async *executor)
 
 /* ---- queues ------------------------------------------------------------------------------- */
 
-/* Sorts what was pushed: each waker behind those of its lease. */
-static void
-sort_news(errand__async *executor)
-{
-    errand_waker *waker = errand__port_take(executor->port);
-
-    while (waker != NULL) {
-        errand__async_lease *lease = waker->lease;
-        errand_waker *newer = waker->next;
-
-        waker->next = NULL;
-        if (lease->first == NULL) {
-            lease->first = waker;
-            errand__list_append(&executor->turns, &lease->turn);
-        } else {
-            lease->last->next = waker;
-        }
-        lease->last = waker;
-        waker = newer;
-    }
-}
-
 /* One lease's turn.  It is held meanwhile: its last job may end here. */
 static void
 take_turn(errand__async *executor, errand__async_lease *mine)
@@ -68,11 +46,10 @@ take_turn(errand__async *executor, errand__async_lease *mine)
     unsigned bodies = 0;
 
     errand__hands_clock(hands);
-    while (mine->first != NULL && bodies < TURN_BODIES &&
+    while (mine->woken.first != NULL && bodies < TURN_BODIES &&
            errand__cycles() - start < limit) {
-        errand_waker *waker = mine->first;
+        errand_waker *waker = errand__woken_take(&mine->woken);
 
-        mine->first = waker->next;
         if (errand__waker_pop(waker))
             bodies += errand__poller_run(&executor->poller, waker, &lease->cells[1]);
     }
@@ -83,14 +60,12 @@ static void
 end_turn(errand__async *executor)
 {
     errand__async_lease *mine =
-        ERRAND__CONTAINER(executor->turns.next, errand__async_lease, turn);
+        ERRAND__CONTAINER(executor->turns.next, errand__async_lease, woken.turn);
     errand_lease *lease = mine->roster.lease;
 
     errand__hands_ring(&executor->poller.hands, lease->block);
     errand__spans_hands(&executor->spans, &executor->poller.hands);
-    errand__list_unlink(&mine->turn);
-    if (mine->first != NULL)
-        errand__list_append(&executor->turns, &mine->turn);
+    errand__woken_end_turn(&executor->turns, &mine->woken);
     errand__lease_let(lease);
 }
 
@@ -116,17 +91,17 @@ serve(errand__async *executor)
         end_turn(executor);
     }
     for (;;) {
-        sort_news(executor);
+        errand__woken_sort(&executor->turns, executor->port);
         if (errand__list_empty(&executor->turns)) {
             if (!await_news(executor))
                 break;
             continue;
         }
         errand__lease_hold(
-            ERRAND__CONTAINER(executor->turns.next, errand__async_lease, turn)
+            ERRAND__CONTAINER(executor->turns.next, errand__async_lease, woken.turn)
                 ->roster.lease);
-        take_turn(executor,
-                  ERRAND__CONTAINER(executor->turns.next, errand__async_lease, turn));
+        take_turn(executor, ERRAND__CONTAINER(executor->turns.next, errand__async_lease,
+                                              woken.turn));
         end_turn(executor);
     }
     errand__frame_leave(&poller->hands.frame);

@@ -184,10 +184,12 @@ void errand__filers_collect(errand__loop *loop);
 /* ---- a loop (loop.c) ------------------------------------------------------------------------------ */
 typedef struct errand__loop_lease { /* lease->impl */
     errand__roster roster;
+    errand__woken woken;
     errand__loop *loop;
-    errand__link turn;          /* in the loop's list of leases with woken jobs */
-    errand_waker *first, *last; /* woken jobs, oldest first: the loop's */
 } errand__loop_lease;
+_Static_assert(offsetof(errand__loop_lease, woken) ==
+                   offsetof(errand__woken_lease, woken),
+               "errand__woken_add finds it");
 struct errand__loop {
     errand__reactor *reactor;
     const errand__backend *backend;

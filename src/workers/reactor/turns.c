@@ -11,29 +11,7 @@
 void
 errand__loop_queue(errand__loop *loop, errand_waker *waker)
 {
-    errand__loop_lease *mine = waker->lease;
-
-    waker->next = NULL;
-    if (mine->first == NULL) {
-        mine->first = waker;
-        errand__list_append(&loop->turns, &mine->turn);
-    } else {
-        mine->last->next = waker;
-    }
-    mine->last = waker;
-}
-
-static void
-sort_news(errand__loop *loop)
-{
-    errand_waker *waker = errand__port_take(loop->port);
-
-    while (waker != NULL) {
-        errand_waker *newer = waker->next;
-
-        errand__loop_queue(loop, waker);
-        waker = newer;
-    }
+    errand__woken_add(&loop->turns, waker);
 }
 
 static errand__cell *
@@ -77,7 +55,8 @@ take_turn(errand__loop *loop, errand__loop_lease *mine)
     errand_lease *lease = mine->roster.lease;
     uint64_t limit = TURN_US * errand__cycles_per_us();
     uint64_t start = loop->local ? 0 : errand__cycles();
-    bool several = loop->local && mine->first != NULL && mine->first->next != NULL;
+    bool several =
+        loop->local && mine->woken.first != NULL && mine->woken.first->next != NULL;
     unsigned bodies = 0;
 
     if (several) {
@@ -85,12 +64,11 @@ take_turn(errand__loop *loop, errand__loop_lease *mine)
         start = loop->poller.hands.cycles;
         loop->poller.hands.lazy_left = loop->poller.hands.lazy;
     }
-    while (mine->first != NULL &&
+    while (mine->woken.first != NULL &&
            (loop->local || (bodies < TURN_BODIES && errand__cycles() - start < limit))) {
-        errand_waker *waker = mine->first;
+        errand_waker *waker = errand__woken_take(&mine->woken);
 
-        mine->first = waker->next;
-        fetch_woken(mine->first);
+        fetch_woken(mine->woken.first);
         if (is_woken_here(mine, waker))
             atomic_store_explicit(&waker->state, ERRAND__WAKER_QUIET,
                                   memory_order_relaxed);
@@ -105,31 +83,27 @@ take_turn(errand__loop *loop, errand__loop_lease *mine)
 void
 errand__loop_end_turn(errand__loop *loop)
 {
-    errand__loop_lease *mine =
-        ERRAND__CONTAINER(loop->turns.next, errand__loop_lease, turn);
-
-    errand__list_unlink(&mine->turn);
-    if (mine->first != NULL)
-        errand__list_append(&loop->turns, &mine->turn);
+    errand__woken_end_turn(&loop->turns,
+                           ERRAND__CONTAINER(loop->turns.next, errand__woken, turn));
 }
 
 void
 errand__loop_run_woken(errand__loop *loop)
 {
     /* Each lease that has something now, once; leases come and go while their jobs end. */
-    sort_news(loop);
+    errand__woken_sort(&loop->turns, loop->port);
     for (errand__link *last = loop->turns.previous;
          !errand__list_empty(&loop->turns) && last != &loop->turns;) {
         errand__link *first = loop->turns.next;
         errand_lease *lease =
-            ERRAND__CONTAINER(first, errand__loop_lease, turn)->roster.lease;
+            ERRAND__CONTAINER(first, errand__loop_lease, woken.turn)->roster.lease;
 
         loop->serving = lease;
         loop->moved = true;
         if (!loop->local) /* its last job may end here */
             errand__lease_hold(lease);
         errand__loop_serve(loop, lease);
-        take_turn(loop, ERRAND__CONTAINER(first, errand__loop_lease, turn));
+        take_turn(loop, ERRAND__CONTAINER(first, errand__loop_lease, woken.turn));
         errand__loop_end_turn(loop);
         loop->serving = NULL;
         if (!loop->local)
