@@ -152,7 +152,7 @@ take_block(errand__arena *arena, size_t size)
 #endif
         block = by_hand ? malloc(size) : calloc(1, size);
     (void)arena;
-    return block != NULL && by_hand ? memset(block, 0, size) : block;
+    return errand__mem_zeroed(block, size);
 }
 
 static void

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include "errand/base.h"
 
 /* ---- assert: three words, all statements (misuse.c) ------------------------------------ */
@@ -80,6 +81,13 @@ errand__mem_zero_by_hand(size_t size)
 {
     /* jemalloc's first large class is 16 KiB; what is above 8 MiB it never keeps. */
     return size > ((size_t)14 << 10) && size <= ((size_t)8 << 20);
+}
+/* Such a block was asked for bare: zeroes it.  Others are zeroed already.  NULL stays NULL. */
+static inline void *
+errand__mem_zeroed(void *block, size_t size)
+{
+    return block != NULL && errand__mem_zero_by_hand(size) ? memset(block, 0, size)
+                                                           : block;
 }
 void errand__mem_free(const errand_allocator *allocator, void *block, size_t size);
 /* Moves to a larger block, the new tail zeroed; on NULL the old one is untouched. */

@@ -83,10 +83,7 @@ errand__mem_alloc_bare(size_t size)
 void *
 errand__mem_alloc_used(size_t size)
 {
-    bool by_hand = errand__mem_zero_by_hand(size);
-    void *block = alloc(NULL, size, !by_hand);
-
-    return block != NULL && by_hand ? memset(block, 0, size) : block;
+    return errand__mem_zeroed(alloc(NULL, size, !errand__mem_zero_by_hand(size)), size);
 }
 
 void
