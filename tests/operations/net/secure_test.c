@@ -138,6 +138,15 @@ a_timer_goes_on(net_rig *rig, uint64_t length_ns)
     net_assert_nothing(&result);
 }
 
+static void
+a_certificate_is_refused(net_rig *rig, const errand_http_config *config)
+{
+    net_result result = {.started = false};
+
+    assert_null(http_request(rig, config, &result));
+    net_assert_failed(&result, ERRAND_OPERATION_CERTIFICATE);
+}
+
 /* ---- who is trusted ------------------------------------------------------------------------------- */
 
 static void
@@ -147,8 +156,7 @@ certificates_are_checked_unless_it_is_asked_for(void **state)
     net_result result = {.started = false};
     errand_http_config config = config_for("secure.invalid");
 
-    assert_null(http_request(rig, &config, &result));
-    net_assert_failed(&result, ERRAND_OPERATION_CERTIFICATE);
+    a_certificate_is_refused(rig, &config);
     config.ca_file = path_of("cert.pem");
     const errand_http_response *response = http_request(rig, &config, &result);
     if (response == NULL)
@@ -157,8 +165,7 @@ certificates_are_checked_unless_it_is_asked_for(void **state)
     assert_int_equal(response->status, 200);
     config = config_for("wrong.invalid"); /* the right authority, and another name */
     config.ca_file = path_of("cert.pem");
-    assert_null(http_request(rig, &config, &result));
-    net_assert_failed(&result, ERRAND_OPERATION_CERTIFICATE);
+    a_certificate_is_refused(rig, &config);
     config.ca_file = NULL;
     config.flags = ERRAND_HTTP_UNCHECKED;
     assert_non_null(http_request(rig, &config, &result));
@@ -169,15 +176,12 @@ static void
 authorities_that_are_missing_or_none_are_a_failure(void **state)
 {
     net_rig *rig = *state;
-    net_result result = {.started = false};
     errand_http_config config = config_for("secure.invalid");
 
     config.ca_file = path_of("nothing");
-    assert_null(http_request(rig, &config, &result));
-    net_assert_failed(&result, ERRAND_OPERATION_CERTIFICATE);
+    a_certificate_is_refused(rig, &config);
     config.ca_file = "/etc/passwd";
-    assert_null(http_request(rig, &config, &result));
-    net_assert_failed(&result, ERRAND_OPERATION_CERTIFICATE);
+    a_certificate_is_refused(rig, &config);
 }
 
 /* ---- beside the loop ------------------------------------------------------------------------------ */
