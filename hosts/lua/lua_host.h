@@ -129,6 +129,8 @@ errand__lua_run *errand__lua_run_need(lua_State *L, const char *operation);
 errand_lua_kind errand__lua_run_value(lua_State *L, int arguments,
                                       const errand_lua_options *options,
                                       errand_lua_result *out_result);
+/* begin.c: makes runtime, executor and lease; what was made before an error goes with the close. */
+errand_status errand__lua_run_begin(errand__lua_run *run);
 /* Shuts the runtime down and gives everything back; NULL-safe fields, may be called twice. */
 void errand__lua_run_close(errand__lua_run *run, errand_shutdown_mode mode,
                            errand_report *out_report);
