@@ -13,9 +13,11 @@
 #include <errand/io.h>
 #include <errand/net.h>
 #include <errand/source.h>
+#include <errand/waits.h>
 
 #define STOP_LIMIT 2000000000u
 #define PIECE      65536u
+#define PAUSE      100000000u
 
 typedef struct connection {
     struct connection *next, *before;
@@ -23,7 +25,7 @@ typedef struct connection {
     bool sending;
 } connection;
 
-/* An operation's wait says whose news it is: a member's address, or a connection's. */
+/* An operation's wait says whose news it is: a member's address (out: of a pause), or a connection's. */
 typedef struct server {
     errand_lease *lease;
     errand_listener *listener;
@@ -141,8 +143,12 @@ static void
 accepted(server *self, errand_completion *completion)
 {
     connection *client, *head = &self->connections;
-    if (completion->outcome != ERRAND_COMPLETED && self->stop_ns == 0)
-        fprintf(stderr, "%s\n", completion->message); /* no descriptor is left, maybe */
+    if (completion->outcome != ERRAND_COMPLETED && self->stop_ns == 0) {
+        errand_spec spec; /* no descriptor is left, maybe: that does not change at once */
+        fprintf(stderr, "%s\n", completion->message);
+        start(self, errand_spec_timer(&spec, PAUSE), &spec, &self->out);
+        return;
+    }
     if (completion->outcome == ERRAND_COMPLETED &&
         (client = calloc(1, sizeof *client)) != NULL) {
         errand_stream *stream = errand_completion_take(completion).data;
@@ -163,6 +169,8 @@ on_completion(void *arg, errand_completion *completion)
         listening(self, completion);
     else if (completion->wait == &self->accepts)
         accepted(self, completion);
+    else if (completion->wait == &self->out)
+        next_item(self, &self->accepts);
     else if (completion->wait != &self->signals)
         go_on(self, completion->wait, completion);
     else if (self->stop_ns == 0)
