@@ -126,6 +126,10 @@ typedef struct errand_job_type {
     errand_body_fn *poll;      /* async: ERRAND_PENDING, or as a body */
     void (*drop)(void *state); /* [owner], after the completion's handler; once, always */
     const struct errand_portable_type *held_portable; /* errand/portable.h; NULL = none */
+    /* [owner]: it was told to end (a cancel, its deadline, a shutdown), or its completion is
+     * about to be delivered.  May be called again, its body may run meanwhile, and drop comes
+     * after.  It says when the next job may be made of what a state names.  NULL = none */
+    void (*told)(void *state);
 } errand_job_type;
 
 /* Hooks of an interruptible resource, all [owner].  cancel: at most once for life; reap:

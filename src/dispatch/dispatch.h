@@ -148,8 +148,12 @@ errand_job *errand__frame_job(void); /* that job; NULL = none */
 void errand__traps_offer(void);
 
 /* ---- prepare and bind ----------------------------------------------------------------------------- */
-/* What errand_job_type was before held_portable: hosts that were compiled then are served still. */
-enum { ERRAND__JOB_TYPE_FIRST = offsetof(errand_job_type, held_portable) };
+/* What errand_job_type was before held_portable, and before told: hosts that were compiled then are
+ * served still. */
+enum {
+    ERRAND__JOB_TYPE_FIRST = offsetof(errand_job_type, held_portable),
+    ERRAND__JOB_TYPE_SECOND = offsetof(errand_job_type, told)
+};
 /* Every rule of errand_prepare's documentation; OK or EINVAL with text. */
 errand_status errand__spec_check(const errand_spec *spec, const char **out_text);
 static inline bool
@@ -191,6 +195,14 @@ unsigned errand__spec_drop(errand_spec *spec);
 unsigned errand__record_drop_decoder(errand__record *record);
 unsigned errand__record_drop_hook(errand__record *record);
 unsigned errand__record_drop_state(errand__record *record);
+/* Is its job one that hears what its owner knows?  tell: told of its type; drops count as above. */
+static inline bool
+errand__record_hears(const errand__record *record)
+{
+    return record->job->struct_size == sizeof(errand_job_type) &&
+           record->job->told != NULL;
+}
+unsigned errand__record_tell(errand__record *record);
 unsigned errand__payload_drop(errand_payload *payload);
 
 /* details of a record: follow-ups, then a failure; see registrar.h. */

@@ -22,6 +22,7 @@ errand__spec_check(const errand_spec *spec, const char **out_text)
              spec->resource_class > ERRAND_INTERRUPTIBLE_ASYNC)
         text = "spec->resource_class must be one of the three";
     else if (job == NULL || (job->struct_size != sizeof *job &&
+                             job->struct_size != ERRAND__JOB_TYPE_SECOND &&
                              job->struct_size != ERRAND__JOB_TYPE_FIRST))
         text = "spec->held_job is needed, with its struct_size set";
     else if (spec->resource_class == ERRAND_INTERRUPTIBLE_ASYNC ? job->poll == NULL
@@ -168,6 +169,22 @@ errand__payload_drop(errand_payload *payload)
     char text[64];
 
     return errand__contained(drop_payload, payload, text, sizeof text);
+}
+
+static void
+tell_job(void *arg)
+{
+    const errand__record *record = arg;
+
+    record->job->told(record->state);
+}
+
+ERRAND_APART unsigned
+errand__record_tell(errand__record *record)
+{
+    char text[64];
+
+    return errand__contained(tell_job, record, text, sizeof text);
 }
 
 ERRAND_APART unsigned

@@ -299,8 +299,8 @@ drop_state(void *state)
 }
 
 const errand_job_type play_job = {
-    sizeof(errand_job_type), "played", run, NULL, poll, drop_state, NULL};
+    sizeof(errand_job_type), "played", run, NULL, poll, drop_state, NULL, NULL};
 const errand_job_type play_job_with_start = {
-    sizeof(errand_job_type), "played", run, start, poll, drop_state, NULL};
+    sizeof(errand_job_type), "played", run, start, poll, drop_state, NULL, NULL};
 const errand_job_type play_no_job = {.struct_size = sizeof(errand_job_type),
                                      .name = "empty"};

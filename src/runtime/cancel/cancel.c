@@ -52,6 +52,17 @@ errand__cancel_queued(errand_runtime *runtime, errand__record *record,
     return true;
 }
 
+void
+errand__tell_job(errand_runtime *runtime, errand__record *record)
+{
+    bool has_state = record->phase == ERRAND__PHASE_BOUND ||
+                     record->phase == ERRAND__PHASE_SPLIT ||
+                     record->phase == ERRAND__PHASE_ARMED;
+
+    if (has_state && errand__record_hears(record))
+        errand__leak_count(runtime, errand__record_tell(record));
+}
+
 typedef struct hook_call {
     const errand_hook_type *hook;
     void *data;
@@ -200,6 +211,7 @@ errand__cancel_record(errand_runtime *runtime, errand__record *record,
     else if (record->wait_state == ERRAND__WAIT_HALF &&
              record->phase == ERRAND__PHASE_ARMED)
         record->wait_state = ERRAND__WAIT_ENDED;
+    errand__tell_job(runtime, record);
     switch (record->phase) {
     case ERRAND__PHASE_ARMED:
         if (record->wait_state == ERRAND__WAIT_NONE)
@@ -291,6 +303,7 @@ errand__posted_apply(errand_runtime *runtime, errand__record *record, bool asked
     if (reported && record->phase == ERRAND__PHASE_ARMED) {
         if (errand__inputs(runtime))
             errand__foreign_mark(runtime, ERRAND__FOREIGN_WORK, key);
+        errand__tell_job(runtime, record);
         errand__token_set(record);
         nudge(lease_of(runtime, record), record);
         errand__deadline_set(runtime, record, ERRAND__STAGE_BOUND,

@@ -24,6 +24,8 @@ typedef struct errand__cleanup {
 /* Settles a queued operation; false: it runs, or has ended, for everyone who can see it. */
 bool errand__cancel_queued(errand_runtime *runtime, errand__record *record,
                            errand_outcome outcome, errand_code code);
+/* Its owner waits for it no longer: told of its job's type, if it has one and was not heard of yet. */
+void errand__tell_job(errand_runtime *runtime, errand__record *record);
 /* Asks it to end, once for life: the token and the hook.  code: of an effect-free one in the seeded
  * orders, where one that is not effect-free hears nothing (D143). */
 void errand__ask_to_end(errand_runtime *runtime, errand__record *record,

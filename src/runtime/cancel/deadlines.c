@@ -100,6 +100,7 @@ deadline_fire(errand_runtime *runtime, errand__record *record)
     uint64_t control;
 
     record->extra->deadline_stage = ERRAND__STAGE_NONE;
+    errand__tell_job(runtime, record);
     if (errand__virtually(runtime, record)) {
         virtual_fire(runtime, record);
         return;

@@ -392,6 +392,8 @@ errand__deliver(errand_runtime *runtime, errand__record *record, errand_completi
     runtime->hand_live = true;
     if (__builtin_expect(errand__audit_listens(&runtime->scheduler.audit), 0))
         errand__completion_audit(runtime, record); /* as it came: no decoder saw it yet */
+    if (errand__record_hears(record))
+        errand__leak_count(runtime, errand__record_tell(record));
     if (errand__seeded(runtime)) {
         if (runtime->hand_completion.code == ERRAND_CODE_DEADLINE)
             errand__due_limited(runtime, record);

@@ -62,6 +62,7 @@ errand__end_queued(errand_runtime *runtime, bool waited_only)
             !errand__cancel_queued(runtime, record, ERRAND_CANCELLED,
                                    ERRAND_CODE_CANCELLED))
             continue;
+        errand__tell_job(runtime, record);
         if (!waited)
             errand__cancel_record(runtime, record, ERRAND_REASON_SHUTDOWN);
         else if (record->reason == 0)
