@@ -104,8 +104,8 @@ ERRAND_API bool errand_http_repeats(const char *method, uint32_t flags, uint32_t
  * limit_ns is of each of the three (of finish with STREAM: to the head).
  * A server may answer before it has all: then a send takes less than it was given, or
  *   nothing, and finish gives the answer.  Redirects are not followed: location says where to.
- * One at a time: the next one is EBUSY until the one before has ended.  A failure, or a cancel
- *   of what had begun, spoils the upload: what follows is CLOSED.
+ * One at a time, as per stream (errand/net.h, At once).  A failure, or a cancel of what had
+ *   begun, spoils the upload: what follows is CLOSED.
  * Ownership: counted; the payload is one reference, each operation has one until its state is
  *   dropped.  The last one ends the connection, in the middle of the body if it is there. */
 #define ERRAND_HTTP_SIZE_UNKNOWN SIZE_MAX

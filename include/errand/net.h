@@ -19,9 +19,12 @@
  *   the descriptor.  An object is used by one thread at a time, its runtime's; operations
  *   that are out do not count as a use.
  * At once: one receive and one send per stream, one accept per listener, one receive and
- *   one send per datagram; more answer EBUSY when they are made.  The place is free again
- *   when the operation has ended (its own handler may make the next one) or was
- *   abandoned.
+ *   one send per datagram; more answer EBUSY when they are made.  The next one may be made
+ *   as soon as the one before was told to end (a cancel, its deadline), is delivered (its
+ *   own handler may make it) or was abandoned.  Behind one that was told to end it waits
+ *   for its turn until that one's body has left; its limit counts meanwhile.  Has that
+ *   one poisoned the half, it fails as CLOSED; told to end before its turn came, it has
+ *   changed nothing.
  * A stream has two halves: the source (receive, peek) and the sink (send).  After an
  *   operation failed, or was cancelled once it had begun, its half is poisoned: nobody
  *   knows where in the conversation it is, and what follows on that half fails as CLOSED.
@@ -31,9 +34,9 @@
  *   CONNECTION_FAILED, ACCEPT_FAILED, RECEIVE_FAILED, SEND_FAILED; STOPPED (cancelled),
  *   LIMIT, MEMORY, PERMISSION.  A spec's deadline_ns stops one that has begun as a
  *   cancel does, and it fails with ERRAND_CODE_DEADLINE; a limit (below) as TIMEOUT.
- * Replay: nothing is out; objects made from a log have addresses and no descriptor, and
- *   EBUSY is not answered for them: when a place gets free is not in the log.  A program
- *   that heard EBUSY and submits what it is given instead is told that it differs.
+ * Replay: nothing is out; objects made from a log have addresses and no descriptor.
+ *   EBUSY is answered as in the run: it hangs on what the owner did and heard alone, not
+ *   on how far a body had come.
  * All functions are [any] unless they say otherwise.
  * Names are looked up before, by errand_spec_resolve; errand_endpoint_of makes an
  * endpoint of what it found.   Errors of errand_spec_*: ENOMEM · EINVAL. */
@@ -154,8 +157,8 @@ ERRAND_API uint64_t errand_parts_digest(const void *data, size_t size);
  *   follows on that half fails as CLOSED.  Needs no reactor.
  * errand_spec_close: errand_stream_close, and completes when all that was out has ended
  *   and the descriptor is closed.  What is out fails as CLOSED.  A second one is CLOSED.
- * Thread: [owner].   Errors: ENOMEM · EINVAL · EBUSY (a half has something out; not
- *   close). */
+ * Thread: [owner].   Errors: ENOMEM · EINVAL · EBUSY (something is waited for on a half;
+ *   not of close). */
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_send(
     errand_spec *out_spec, errand_stream *stream, const void *bytes, size_t size);
 ERRAND_API ERRAND_MUST_USE errand_status errand_spec_send_parts(

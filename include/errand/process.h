@@ -17,7 +17,8 @@
  * Ownership: counted; a completion's payload is one reference, operations and sources
  *   have one each.  With the last one the group gets SIGKILL, if the process has not been
  *   waited for, and it is reaped (which waits for its end).
- * At once: one wait, one write, one source per output; more answer EBUSY.
+ * At once: one wait, one write, one source per output; more answer EBUSY.  When the next one may
+ *   be made: errand/net.h, At once.
  * All functions are [owner] unless they say otherwise. */
 #include "errand/source.h"
 ERRAND_BEGIN
@@ -62,7 +63,8 @@ ERRAND_API uint64_t errand_exit_digest(const void *data, size_t size);
  *   Gives: errand_exit_type.
  * errand_spec_process_write: all of the bytes, which are copied, to its stdin; waits
  *   while it does not read.  SEND_FAILED: it reads no more.  Poisons as a stream's sink.
- * errand_process_end_input: its stdin ends.
+ * errand_process_end_input: its stdin ends; behind a write that was told to end, when that has
+ *   left.
  * errand_process_signal: to the group, while the process has not been reaped.
  * errand_process_id: its pid, also the group's; 0 in a replay.
  * errand_process_hold, errand_process_abandon: NULL-safe.

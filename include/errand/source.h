@@ -12,7 +12,8 @@
  *     errand_source_abandon(&source);
  *
  * A source is no operation.  Each item is one: asked for by errand_source_next, completed
- * once, cancelled like any other.  One may be outstanding per source.  In seeded orders
+ * once, cancelled like any other.  One at a time may be out per source, as
+ * per stream (errand/net.h, At once).  In seeded orders
  * its due is drawn when it is submitted, as for all.
  * Behind a source is a buffer of at most items_max items, filled while somebody takes one,
  *   with what is there already; when it is full, nothing more is taken from the system.
@@ -21,8 +22,8 @@
  *   A failure ends the source: what follows is CLOSED.  A failed accept does not.
  * Closing: the item that is out ends as STOPPED, what is asked for later as CLOSED; the
  *   buffered ones are counted and dropped.
- * Ownership: counted; items that are out count.  While a source lives, that half of its
- *   stream or that listener is its: a receive or accept beside it answers EBUSY.
+ * Ownership: counted; items that are out count.  Until a source is closed, that half of
+ *   its stream or that listener is its: a receive or accept beside it answers EBUSY.
  * All functions are [owner] unless they say otherwise. */
 #include "errand/net.h"
 ERRAND_BEGIN

@@ -124,45 +124,66 @@ enum { /* errand__seat.gone */
        ERRAND__SEAT_ENDED = 2,    /* shut down */
        ERRAND__SEAT_CLOSED = 3
 };
+/* A body's, while it waits for its turn: a part of its state.  next NULL = it does not. */
+typedef struct errand__seat_place {
+    struct errand__seat_place *next; /* in a ring, in the order in which they came */
+    errand_waker *waker;             /* a reference */
+    uint32_t ticket;
+} errand__seat_place;
 typedef struct errand__seat {
     errand__lock lock;
     /* Guarded by lock. */
-    uint32_t taken; /* ticket of the operation that has it; 0 = free */
-    uint32_t tickets;
-    bool begun;            /* that one's body has begun and not ended */
-    uint8_t gone;          /* what comes now fails as CLOSED */
-    errand_waker *waker;   /* of the one that has begun and waits: a reference */
-    errand_waker *watcher; /* woken when that one has ended: a reference */
+    uint32_t tickets; /* the last one that was given */
+    uint32_t
+        taken; /* of the operation that the owner waits for; 0 = the next may be made */
+    uint32_t turn;            /* of the one whose body has the turn; 0 = nobody's */
+    uint8_t gone;             /* what comes now fails as CLOSED */
+    errand_waker *waker;      /* of the body that has the turn and waits: a reference */
+    errand_waker *watcher;    /* woken when that one has left: a reference */
+    errand__seat_place *last; /* of those that wait for their turn */
 } errand__seat;
-/* Owner.  take: false: taken.  drop: by the state's drop; whoever has ended needs none, but may.
- * close: what has begun is woken, and finds it gone. */
+typedef enum errand__seat_answer {
+    ERRAND__SEAT_HAS = 0,   /* it is its turn */
+    ERRAND__SEAT_WAITS = 1, /* it stands in its place, and is woken */
+    ERRAND__SEAT_GONE = 2
+} errand__seat_answer;
+/* Owner.  take: false: taken.  told: by told of the job's type: the owner waits for it no longer.
+ * close: what has the turn or waits for it is woken, and finds it gone; answers if one has it.
+ * is_left: it was shut down or closed, and nobody has the turn. */
 bool errand__seat_take(errand__seat *seat, uint32_t *out_ticket);
-void errand__seat_drop(errand__seat *seat, uint32_t ticket);
-void errand__seat_close(errand__seat *seat, uint8_t gone);
+void errand__seat_told(errand__seat *seat, uint32_t ticket);
+bool errand__seat_close(errand__seat *seat, uint8_t gone);
 uint8_t errand__seat_gone(errand__seat *seat);
+bool errand__seat_is_left(errand__seat *seat);
 void errand__seat_fini(errand__seat *seat);
-/* A body's.  begin and wait: false: it is gone.  wait: before each PENDING; a close wakes from here
- * on.  end: its place is free, and poisoned if poison is.  watch: true: nothing has begun; else the
- * job is woken when that has ended. */
-bool errand__seat_begin(errand__seat *seat, uint32_t ticket);
+/* A body's.  enter: at each poll until it has the turn; bears: what gone may be at most.  wait: before
+ * each PENDING of one that has the turn; a close wakes from here on; false: it is gone.  leave: has
+ * it the turn, it goes to the next one, and the seat is poisoned if poison is; place: NULL once it
+ * is used for something else.  watch: true: nobody has the turn; else the job is woken when that one
+ * has left. */
+errand__seat_answer errand__seat_enter(errand__seat *seat, errand__seat_place *place,
+                                       uint32_t ticket, uint8_t bears, errand_job *job);
 bool errand__seat_wait(errand__seat *seat, uint32_t ticket, errand_job *job);
-void errand__seat_end(errand__seat *seat, uint32_t ticket, bool poison);
+void errand__seat_leave(errand__seat *seat, errand__seat_place *place, uint32_t ticket,
+                        bool poison);
 bool errand__seat_watch(errand__seat *seat, errand_job *job);
-/* As end, but the place stays taken: by a source, between two items. */
-void errand__seat_pause(errand__seat *seat, uint32_t ticket, bool poison);
 
 /* ---- waits: what every state begins with whose body waits on a reactor (wait.c) ------------------------- */
 typedef struct errand__wait {
     errand__seat *seat;  /* NULL = none */
     errand__seat *outer; /* an item's: of what its source is of; NULL = none */
     uint32_t ticket, outer_ticket;
-    bool begun, seated, left;
+    bool begun, in, turned; /* in: it has seat's turn.  turned: all that it needs */
+    bool seated, timed, left;
     bool keeps; /* a failure poisons nothing */
     bool item; /* of a source: a cancel poisons nothing, a close of the source stops it */
     bool asked;              /* io was handed over */
     errand_helpers *helpers; /* NULL = none were asked for, or no reactor is there */
     uint64_t limit_ns;
-    errand_io io;
+    union {
+        errand__seat_place place; /* until it has its turn */
+        errand_io io;
+    };
     errand_io *limit; /* NULL = none */
 } errand__wait;
 /* A state of front bytes that begins with an errand__wait, zeroed; behind it bytes that the caller writes,
@@ -170,11 +191,13 @@ typedef struct errand__wait {
 void *errand__wait_create(size_t front, size_t bytes, uint64_t limit_ns);
 /* ready: at the begin of each poll: 0 = go on (at first: nothing was asked; later: io is done), else
  * the answer.  ask: io was filled in; answers PENDING, or a failure.  poll: the same for POLL.
- * done: passes PENDING on, and leaves the seat with any other code. */
+ * done: passes PENDING on, and leaves the seat with any other code.  told: of job types whose state
+ * begins with one. */
 int32_t errand__wait_ready(errand_job *job, errand__wait *wait);
 int32_t errand__wait_ask(errand_job *job, errand__wait *wait);
 int32_t errand__wait_poll(errand_job *job, errand__wait *wait, int fd, uint32_t events);
 int32_t errand__wait_done(errand__wait *wait, int32_t code);
+void errand__wait_told(void *state);
 /* call: what waits for a disk: function(arg) on a helper thread, as of a CALL; answers as ask, and 0
  * without a reactor, where it was called here.  helpers: those that end what the state holds when it
  * is dropped; by a body, before it holds anything; call does it, too. */
@@ -196,11 +219,10 @@ typedef struct errand__source_type {
     void (*let)(void *thing);
     bool buffers, keeps; /* more than one at once; a failure ends nothing */
 } errand__source_type;
-/* function: the public one that was called.  thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL.
- * detached: of a replay, where nothing runs, so nothing is busy. */
+/* function: the public one that was called.  thing: what let gives up.  outer: its seat, of which the source takes the place; or NULL. */
 errand_status errand__source_create(const char *function,
                                     const errand__source_type *held_type, void *own_thing,
-                                    errand__seat *outer, bool detached,
+                                    errand__seat *outer,
                                     const errand_source_config *config,
                                     errand_source **out_source);
 

@@ -23,6 +23,8 @@ typedef struct write_state {
 static int32_t write_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t go_on(errand_job *job, write_state *writes);
 static ssize_t write_quietly(int fd, const void *bytes, size_t size);
+static void close_input(errand_process *process);
+static void close_ended(errand_process *process);
 static void write_drop(void *state);
 static int32_t take_output(errand_job *job, void *thing, size_t chunk_max,
                            errand_payload *out_item);
@@ -34,6 +36,7 @@ static const errand_job_type write_job = {
     .name = "write to a process",
     .poll = write_poll,
     .drop = write_drop,
+    .told = errand__wait_told,
 };
 static const errand__source_type output_type = {
     .name = "output",
@@ -54,7 +57,7 @@ errand_spec_process_write(errand_spec *out_spec, errand_process *process,
     write_state *state = errand__wait_create(sizeof *state, size, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
-    if (!errand__seat_take(&process->in.seat, &state->wait.ticket) && process->pid != 0) {
+    if (!errand__seat_take(&process->in.seat, &state->wait.ticket)) {
         errand__operation_block_free(state);
         return ERRAND_EBUSY;
     }
@@ -77,10 +80,28 @@ errand_process_end_input(errand_process *process)
         return ERRAND_EINVAL;
     if (!errand__seat_take(&process->in.seat, &ticket))
         return ERRAND_EBUSY;
-    errand__operation_fd_close(&process->in.fd);
-    errand__seat_close(&process->in.seat, ERRAND__SEAT_ENDED);
-    errand__seat_drop(&process->in.seat, ticket);
+    if (!errand__seat_close(&process->in.seat, ERRAND__SEAT_ENDED))
+        close_input(process);
+    errand__seat_told(&process->in.seat, ticket);
     return ERRAND_OK;
+}
+
+static void
+close_input(errand_process *process)
+{
+    errand__lock_acquire(&process->lock);
+    int fd = process->in.fd;
+    process->in.fd = -1;
+    errand__lock_release(&process->lock);
+    errand__operation_fd_close(&fd);
+}
+
+/* A write that was told to end had the turn when the input was ended. */
+static void
+close_ended(errand_process *process)
+{
+    if (errand__seat_is_left(&process->in.seat))
+        close_input(process);
 }
 
 static int32_t
@@ -92,7 +113,10 @@ write_poll(errand_job *job, void *state, errand_payload *out_payload)
     (void)out_payload;
     if (code == 0)
         code = go_on(job, writes);
-    return errand__wait_done(&writes->wait, code);
+    code = errand__wait_done(&writes->wait, code);
+    if (code != ERRAND_PENDING)
+        close_ended(writes->process);
+    return code;
 }
 
 static int32_t
@@ -142,6 +166,7 @@ write_drop(void *state)
     write_state *writes = state;
 
     errand__wait_fini(&writes->wait);
+    close_ended(writes->process);
     errand_process_abandon(&writes->process);
     errand__operation_block_free(writes);
 }
@@ -159,8 +184,8 @@ errand_source_output(errand_process *process, errand_output output,
     if (pipe->missing || (process->pid != 0 && pipe->fd < 0))
         return ERRAND_EINVAL;
     errand_process_hold(process);
-    errand_status status = errand__source_create(
-        __func__, &output_type, pipe, &pipe->seat, process->pid == 0, config, out_source);
+    errand_status status = errand__source_create(__func__, &output_type, pipe,
+                                                 &pipe->seat, config, out_source);
     if (status != ERRAND_OK)
         let_output(pipe);
     return status;

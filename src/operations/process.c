@@ -36,6 +36,7 @@ static const errand_job_type wait_job = {
     .name = "wait for a process",
     .poll = wait_poll,
     .drop = wait_drop,
+    .told = errand__wait_told,
 };
 
 errand_process *
@@ -122,7 +123,7 @@ errand_spec_process_wait(errand_spec *out_spec, errand_process *process)
     wait_state *state = errand__wait_create(sizeof *state, 0, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
-    if (!errand__seat_take(&process->seat, &state->wait.ticket) && process->pid != 0) {
+    if (!errand__seat_take(&process->seat, &state->wait.ticket)) {
         errand__operation_block_free(state);
         return ERRAND_EBUSY;
     }
@@ -140,7 +141,7 @@ wait_poll(errand_job *job, void *state, errand_payload *out_payload)
     errand__wait *wait = &waiting->wait;
     int32_t code = 0;
 
-    if (!wait->begun)
+    if (!wait->turned)
         code = errand__wait_ready(job, wait);
     if (code == 0)
         code = go_on(job, waiting);

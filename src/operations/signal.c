@@ -52,8 +52,8 @@ errand_source_signals(const int32_t *numbers, size_t count,
         let_signals(made);
         return ERRAND_ESYSTEM;
     }
-    errand_status status = errand__source_create(__func__, &signals_type, made, NULL,
-                                                 false, config, out_source);
+    errand_status status =
+        errand__source_create(__func__, &signals_type, made, NULL, config, out_source);
     if (status != ERRAND_OK)
         let_signals(made);
     return status;

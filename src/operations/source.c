@@ -24,7 +24,6 @@ struct errand_source {
     errand__seat *outer;
     uint32_t outer_ticket;
     uint32_t room;
-    bool detached;
     size_t chunk_max;
     errand__seat seat; /* of its items */
     errand__lock lock;
@@ -49,7 +48,7 @@ static void next_drop(void *state);
 
 errand_status
 errand__source_create(const char *function, const errand__source_type *held_type,
-                      void *own_thing, errand__seat *outer, bool detached,
+                      void *own_thing, errand__seat *outer,
                       const errand_source_config *config, errand_source **out_source)
 {
     uint32_t room =
@@ -69,7 +68,7 @@ errand__source_create(const char *function, const errand__source_type *held_type
     made = errand__operation_block_alloc(sizeof *made + room * sizeof(errand_payload));
     if (made == NULL)
         return ERRAND_ENOMEM;
-    if (outer != NULL && !errand__seat_take(outer, &made->outer_ticket) && !detached) {
+    if (outer != NULL && !errand__seat_take(outer, &made->outer_ticket)) {
         errand__operation_block_free(made);
         return ERRAND_EBUSY;
     }
@@ -78,7 +77,6 @@ errand__source_create(const char *function, const errand__source_type *held_type
     made->thing = own_thing;
     made->outer = outer;
     made->room = room;
-    made->detached = detached;
     made->chunk_max =
         config == NULL || config->chunk_max == 0 ? CHUNK_DEFAULT : config->chunk_max;
     *out_source = made;
@@ -118,6 +116,8 @@ errand_source_close(errand_source *source)
     source->closed = true;
     errand__lock_release(&source->lock);
     errand__seat_close(&source->seat, ERRAND__SEAT_CLOSED);
+    if (source->outer != NULL) /* no item begins to use it any more */
+        errand__seat_told(source->outer, source->outer_ticket);
     for (; pop(source, &item); count++)
         errand_payload_drop(&item);
     return count;
@@ -134,8 +134,6 @@ errand_source_abandon(errand_source **take_source)
     if (atomic_fetch_sub_explicit(&source->refs, 1, memory_order_acq_rel) != 1)
         return;
     errand_source_close(source);
-    if (source->outer != NULL)
-        errand__seat_drop(source->outer, source->outer_ticket);
     source->type->let(source->thing);
     errand__seat_fini(&source->seat);
     errand__operation_block_free(source);
@@ -146,6 +144,7 @@ static const errand_job_type next_job = {
     .name = "next",
     .poll = next_poll,
     .drop = next_drop,
+    .told = errand__wait_told,
 };
 
 errand_status
@@ -156,7 +155,7 @@ errand_source_next(errand_source *source, errand_spec *out_spec)
     next_state *state = errand__wait_create(sizeof *state, 0, 0);
     if (state == NULL)
         return ERRAND_ENOMEM;
-    if (!errand__seat_take(&source->seat, &state->wait.ticket) && !source->detached) {
+    if (!errand__seat_take(&source->seat, &state->wait.ticket)) {
         errand__operation_block_free(state);
         return ERRAND_EBUSY;
     }

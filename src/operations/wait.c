@@ -39,14 +39,11 @@ gone(errand_job *job, const errand__wait *wait, bool begun)
         "it is closed, or what came before on it failed or was cancelled");
 }
 
-static int32_t
+static void
 begin(errand_job *job, errand__wait *wait)
 {
     errand_job_impure(job);
     wait->begun = true;
-    if ((wait->seat != NULL && !errand__seat_begin(wait->seat, wait->ticket)) ||
-        (wait->outer != NULL && !errand__seat_begin(wait->outer, wait->outer_ticket)))
-        return gone(job, wait, false);
     if (wait->limit != NULL) {
         uint64_t now = errand__clock_now();
 
@@ -56,7 +53,74 @@ begin(errand_job *job, errand__wait *wait)
                 wait->limit_ns > UINT64_MAX - now ? UINT64_MAX : now + wait->limit_ns,
         };
     }
-    return 0;
+}
+
+/* Does its limit hold from now on?  It is asked for once. */
+static errand_status
+limit(errand_job *job, errand__wait *wait)
+{
+    errand_status status = ERRAND_OK;
+
+    if (wait->limit != NULL && !wait->timed)
+        status = errand_io_start(job, wait->limit);
+    wait->timed = status == ERRAND_OK;
+    return status;
+}
+
+static int32_t
+late(errand_job *job, const errand__wait *wait)
+{
+    return errand__operation_failed(job, ERRAND_OPERATION_TIMEOUT,
+                                    "it took longer than %s",
+                                    errand__operation_length(wait->limit_ns).text);
+}
+
+/* The operation before it was told to end, and its body has not left yet.  Where no reactor is a limit
+ * is not held to meanwhile: what was told to end does. */
+static errand__seat_answer
+enter(errand_job *job, errand__wait *wait)
+{
+    errand__seat_answer answer = ERRAND__SEAT_HAS;
+
+    if (wait->seat != NULL && !wait->in)
+        answer = errand__seat_enter(wait->seat, &wait->place, wait->ticket,
+                                    ERRAND__SEAT_OPEN, job);
+    wait->in = answer == ERRAND__SEAT_HAS;
+    if (wait->in && wait->outer != NULL) {
+        answer = errand__seat_enter(wait->outer, &wait->place, wait->outer_ticket,
+                                    ERRAND__SEAT_OPEN, job);
+        if (answer == ERRAND__SEAT_WAITS &&
+            !errand__seat_wait(wait->seat, wait->ticket, job))
+            answer = ERRAND__SEAT_GONE;
+    }
+    return answer;
+}
+
+/* At each poll until it has its turn: as ready. */
+static int32_t
+take_turn(errand_job *job, errand__wait *wait)
+{
+    bool again = wait->begun;
+
+    if (!again)
+        begin(job, wait);
+    else if (errand_job_cancelled(job))
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "it was cancelled before its turn came");
+    else if (wait->limit != NULL && wait->limit->done)
+        return late(job, wait);
+    switch (enter(job, wait)) {
+    case ERRAND__SEAT_GONE:
+        return gone(job, wait, again);
+    case ERRAND__SEAT_WAITS:
+        (void)limit(job, wait);
+        return ERRAND_PENDING;
+    default:
+        wait->turned = true;
+        if (again)
+            wait->io = (errand_io){.result = 0}; /* where its place was */
+        return 0;
+    }
 }
 
 /* A close reaches it from here on; false: one came before. */
@@ -71,8 +135,8 @@ sit(errand_job *job, errand__wait *wait)
 int32_t
 errand__wait_ready(errand_job *job, errand__wait *wait)
 {
-    if (!wait->begun)
-        return begin(job, wait);
+    if (!wait->turned)
+        return take_turn(job, wait);
     if (errand_job_cancelled(job))
         return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                         "it was cancelled while it waited");
@@ -80,9 +144,7 @@ errand__wait_ready(errand_job *job, errand__wait *wait)
         (wait->outer != NULL && errand__seat_gone(wait->outer) != ERRAND__SEAT_OPEN))
         return gone(job, wait, true);
     if (wait->limit != NULL && wait->limit->done)
-        return errand__operation_failed(job, ERRAND_OPERATION_TIMEOUT,
-                                        "it took longer than %s",
-                                        errand__operation_length(wait->limit_ns).text);
+        return late(job, wait);
     if (wait->asked && !wait->io.done)
         return ERRAND_PENDING;
     if (wait->asked && wait->io.kind == ERRAND_IO_POLL && wait->io.result < 0)
@@ -97,8 +159,8 @@ errand__wait_ask(errand_job *job, errand__wait *wait)
 
     if (!wait->seated && !sit(job, wait))
         return gone(job, wait, true);
-    if (!wait->seated && wait->limit != NULL)
-        status = errand_io_start(job, wait->limit);
+    if (!wait->seated)
+        status = limit(job, wait);
     wait->seated = true;
     if (status == ERRAND_OK)
         status = errand_io_start(job, &wait->io);
@@ -136,30 +198,43 @@ errand__wait_call(errand_job *job, errand__wait *wait, int32_t (*function)(void 
     return 0;
 }
 
+/* The outer one first: the next item needs both. */
+static void
+leave(errand__wait *wait, bool poison)
+{
+    errand__seat_place *place = wait->turned ? NULL : &wait->place;
+
+    wait->left = true;
+    if (wait->outer != NULL && wait->in)
+        errand__seat_leave(wait->outer, place, wait->outer_ticket, poison);
+    if (wait->seat != NULL)
+        errand__seat_leave(wait->seat, wait->in ? NULL : place, wait->ticket, poison);
+}
+
 int32_t
 errand__wait_done(errand__wait *wait, int32_t code)
 {
-    bool poison =
-        code != 0 && !wait->keeps && !(wait->item && code == ERRAND_OPERATION_STOPPED);
-
-    if (code == ERRAND_PENDING)
-        return code;
-    wait->left = true;
-    if (wait->outer != NULL)
-        errand__seat_pause(wait->outer, wait->outer_ticket, poison);
-    if (wait->seat != NULL)
-        errand__seat_end(wait->seat, wait->ticket, poison);
+    if (code != ERRAND_PENDING)
+        leave(wait, wait->turned && code != 0 && !wait->keeps &&
+                        !(wait->item && code == ERRAND_OPERATION_STOPPED));
     return code;
+}
+
+void
+errand__wait_told(void *state)
+{
+    const errand__wait *wait = state;
+
+    if (wait->seat != NULL)
+        errand__seat_told(wait->seat, wait->ticket);
 }
 
 void
 errand__wait_fini(errand__wait *wait)
 {
-    /* Once it has left, somebody else may be there. */
-    if (!wait->left && wait->outer != NULL)
-        errand__seat_pause(wait->outer, wait->outer_ticket, false);
-    if (!wait->left && wait->seat != NULL)
-        errand__seat_drop(wait->seat, wait->ticket);
+    errand__wait_told(wait);
+    if (!wait->left)
+        leave(wait, false); /* once it has left, somebody else may be there */
     errand_helpers_abandon(&wait->helpers);
 }
 

@@ -6,7 +6,25 @@
 #include "errand/record.h"
 #include "operations/operations.h"
 
-extern const errand_payload_codec errand__http_upload_codec; /* upload.c */
+/* ---- uploads: their life (upload_object.c) ------------------------------------------------- */
+struct errand_http_upload {
+    /* refs: the host's references and those of operations.
+     * Writers: whoever holds or abandons.   Readers: the same.
+     * Order:   fetch_sub acq_rel.
+     * Pairs:   upload-refs.
+     * Why:     the last one gives up what the others used. */
+    atomic_uint refs;
+#if ERRAND_HAS_CURL
+    struct errand__transfer
+        *transfer; /* NULL: of a replay, or it was finished as a stream */
+#endif
+    errand__seat seat; /* who has the turn has the transfer */
+    /* The owner's. */
+    uint64_t limit_ns;
+    size_t left; /* SIZE_UNKNOWN, or what has to come */
+};
+errand_http_upload *errand__http_upload_create(size_t size); /* NULL = no memory */
+extern const errand_payload_codec errand__http_upload_codec;
 
 #if ERRAND_HAS_CURL
 #define CURL_DISABLE_TYPECHECK   1

@@ -96,9 +96,8 @@ errand__http_give(errand_job *job, errand__transfer **take_transfer, const char 
         (unsigned char *)errand__operation_copy(&cursor, transfer->body.bytes, body);
     response->body.size = body;
     if (transfer->streams) {
-        const errand_status status =
-            errand__source_create("errand_spec_http", &pieces_type, transfer, NULL, false,
-                                  NULL, &response->pieces);
+        const errand_status status = errand__source_create(
+            "errand_spec_http", &pieces_type, transfer, NULL, NULL, &response->pieces);
 
         if (status != ERRAND_OK) {
             errand__operation_block_free(response);

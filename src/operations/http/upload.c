@@ -8,67 +8,7 @@
  * nothing more. */
 #include <poll.h>
 #include <string.h>
-#include "operations/codec.h"
 #include "operations/http/http.h"
-
-struct errand_http_upload {
-    /* refs: the host's references and those of operations.
-     * Writers: whoever holds or abandons.   Readers: the same.
-     * Order:   fetch_sub acq_rel.
-     * Pairs:   upload-refs.
-     * Why:     the last one gives up what the others used. */
-    atomic_uint refs;
-#if ERRAND_HAS_CURL
-    errand__transfer *transfer; /* NULL: of a replay, or it was finished as a stream */
-#endif
-    errand__seat seat;
-    bool detached;
-    uint64_t limit_ns;
-    size_t left; /* SIZE_UNKNOWN, or what has to come */
-};
-
-size_t
-errand_http_upload_left(const errand_http_upload *upload)
-{
-    return upload == NULL ? 0 : upload->left;
-}
-
-errand_http_upload *
-errand_http_upload_hold(errand_http_upload *upload)
-{
-    if (upload != NULL)
-        atomic_fetch_add_explicit(&upload->refs, 1, memory_order_relaxed);
-    return upload;
-}
-
-void
-errand_http_upload_abandon(errand_http_upload **take_upload)
-{
-    if (take_upload == NULL || *take_upload == NULL)
-        return;
-    errand_http_upload *upload = *take_upload;
-    *take_upload = NULL;
-    /* Pairs: upload-refs */
-    if (atomic_fetch_sub_explicit(&upload->refs, 1, memory_order_acq_rel) != 1)
-        return;
-#if ERRAND_HAS_CURL
-    errand__transfer_destroy(upload->transfer);
-#endif
-    errand__seat_fini(&upload->seat);
-    errand__operation_block_free(upload);
-}
-
-static errand_http_upload *
-create(size_t size)
-{
-    errand_http_upload *made = errand__operation_block_alloc(sizeof *made);
-
-    if (made == NULL)
-        return NULL;
-    atomic_init(&made->refs, 1);
-    made->left = size;
-    return made;
-}
 
 /* ---- specs ------------------------------------------------------------------------------- */
 
@@ -76,8 +16,10 @@ create(size_t size)
 typedef struct upload_state {
     errand_http_upload *upload; /* a reference */
     uint32_t ticket;
-    bool seated, turned, over; /* over: the seat is free again */
+    bool turned, seen; /* seen: the transfer was looked at */
+    errand__seat_place place;
     errand__http_drive drive;
+    size_t left; /* of the body, once it has ended; the upload's is the owner's */
     size_t size;
     char bytes[]; /* of a send */
 } upload_state;
@@ -86,6 +28,7 @@ static int32_t begin_poll(errand_job *job, void *state, errand_payload *out_payl
 static int32_t send_poll(errand_job *job, void *state, errand_payload *out_payload);
 static int32_t finish_poll(errand_job *job, void *state, errand_payload *out_payload);
 static void upload_drop(void *state);
+static void upload_told(void *state);
 
 #define UPLOAD_JOB(what, text)                                                           \
     static const errand_job_type what##_job = {                                          \
@@ -93,6 +36,7 @@ static void upload_drop(void *state);
         .name = text,                                                                    \
         .poll = what##_poll,                                                             \
         .drop = upload_drop,                                                             \
+        .told = upload_told,                                                             \
     }
 UPLOAD_JOB(begin, "http upload");
 UPLOAD_JOB(send, "http send");
@@ -106,13 +50,13 @@ state_create(errand_http_upload *upload, size_t extra, upload_state **out_state)
 
     if (state == NULL)
         return ERRAND_ENOMEM;
-    if (!errand__seat_take(&upload->seat, &state->ticket) && !upload->detached) {
+    if (!errand__seat_take(&upload->seat, &state->ticket)) {
         errand__operation_block_free(state);
         return ERRAND_EBUSY;
     }
     state->upload = errand_http_upload_hold(upload);
-    state->seated = true;
     state->drive.limit_ns = upload->limit_ns;
+    state->left = upload->left;
     *out_state = state;
     return ERRAND_OK;
 }
@@ -134,7 +78,7 @@ errand_spec_http_upload(errand_spec *out_spec, const errand_http_config *config)
             (config->body_size <= INT64_MAX ||
              config->body_size == ERRAND_HTTP_SIZE_UNKNOWN),
         ERRAND_EINVAL, "an upload has no body yet, and follows nothing");
-    errand_http_upload *upload = create(config->body_size);
+    errand_http_upload *upload = errand__http_upload_create(config->body_size);
     if (upload == NULL)
         return ERRAND_ENOMEM;
     upload->limit_ns = errand__http_limit(config);
@@ -163,6 +107,7 @@ errand_spec_http_send(errand_spec *out_spec, errand_http_upload *upload,
     state->size = size;
     memcpy(state->bytes, bytes, size);
     upload->left -= upload->left == ERRAND_HTTP_SIZE_UNKNOWN ? 0 : size;
+    state->left = upload->left;
     errand__wait_spec(out_spec, ERRAND_KIND_HTTP_SEND, &send_job, state);
     return ERRAND_OK;
 }
@@ -182,20 +127,40 @@ errand_spec_http_finish(errand_spec *out_spec, errand_http_upload *upload)
 
 /* ---- bodies -------------------------------------------------------------------------------- */
 
-/* The begin of each poll; first: the transfer was not looked at before.  Answers as the drive's. */
+/* At each poll until it has its turn. */
 static int32_t
-turn(errand_job *job, upload_state *state, bool *out_first)
+take_turn(errand_job *job, upload_state *state)
 {
     errand_http_upload *upload = state->upload;
+    errand__seat_answer answer = errand__seat_enter(
+        &upload->seat, &state->place, state->ticket, ERRAND__SEAT_OPEN, job);
 
-    if (!state->drive.begun &&
-        (!errand__seat_begin(&upload->seat, state->ticket) || upload->transfer == NULL))
-        return errand__operation_failed(
-            job, ERRAND_OPERATION_CLOSED,
-            "it is finished, or what came before on it failed or was cancelled");
-    int32_t code = errand__http_drive_turn(job, &state->drive, upload->transfer);
-    *out_first = code == 0 && !state->turned;
-    state->turned = state->turned || code == 0;
+    state->turned = answer == ERRAND__SEAT_HAS && upload->transfer != NULL;
+    if (answer == ERRAND__SEAT_WAITS)
+        return errand_job_cancelled(job)
+                   ? errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                              "it was cancelled before its turn came")
+                   : ERRAND_PENDING;
+    return state->turned
+               ? 0
+               : errand__operation_failed(
+                     job, ERRAND_OPERATION_CLOSED,
+                     "it is finished, or what came before on it failed or was cancelled");
+}
+
+/* The begin of each poll; first: the transfer was not looked at before.  Answers as the drive's. */
+static int32_t
+turn(errand_job *job, upload_state *state, errand__transfer **out_transfer,
+     bool *out_first)
+{
+    int32_t code = state->turned ? 0 : take_turn(job, state);
+
+    if (code != 0)
+        return code;
+    *out_transfer = state->upload->transfer;
+    code = errand__http_drive_turn(job, &state->drive, *out_transfer);
+    *out_first = code == 0 && !state->seen;
+    state->seen = state->seen || code == 0;
     return code;
 }
 
@@ -203,10 +168,9 @@ turn(errand_job *job, upload_state *state, bool *out_first)
 static int32_t
 done(upload_state *state, int32_t code, bool last)
 {
-    if (code == ERRAND_PENDING)
-        return code;
-    state->over = true;
-    errand__seat_end(&state->upload->seat, state->ticket, code != 0 || last);
+    if (code != ERRAND_PENDING)
+        errand__seat_leave(&state->upload->seat, &state->place, state->ticket,
+                           state->turned && (code != 0 || last));
     return code;
 }
 
@@ -221,14 +185,13 @@ static int32_t
 begin_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     upload_state *self = state;
-    errand__transfer *transfer = self->upload->transfer;
+    errand__transfer *transfer = NULL;
     bool first = false;
-    int32_t code = turn(job, self, &first);
+    int32_t code = turn(job, self, &transfer, &first);
 
     if (code == 0 && transfer->over)
         code = errand__transfer_result(job, transfer);
-    else if (code == 0 && !transfer->starved && !is_over(transfer) &&
-             self->upload->left > 0)
+    else if (code == 0 && !transfer->starved && !is_over(transfer) && self->left > 0)
         code = errand__http_drive_wait(job, &self->drive, transfer);
     if (code == 0)
         errand__operation_payload(out_payload, &errand_http_upload_type,
@@ -250,10 +213,9 @@ static int32_t
 send_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     upload_state *self = state;
-    errand_http_upload *upload = self->upload;
-    errand__transfer *transfer = upload->transfer;
+    errand__transfer *transfer = NULL;
     bool first = false;
-    int32_t code = turn(job, self, &first);
+    int32_t code = turn(job, self, &transfer, &first);
 
     if (first) {
         look(transfer);
@@ -263,15 +225,15 @@ send_poll(errand_job *job, void *state, errand_payload *out_payload)
         code = errand__http_drive_hear(job, &self->drive, transfer);
     }
     /* The last bytes of a known size are not asked beyond. */
-    bool sent = code == 0 && transfer->piece_left == 0 &&
-                (transfer->starved || upload->left == 0);
+    bool sent =
+        code == 0 && transfer->piece_left == 0 && (transfer->starved || self->left == 0);
     if (code == 0 && transfer->over)
         code = errand__transfer_result(job, transfer);
     else if (code == 0 && !sent && !is_over(transfer))
         code = errand__http_drive_wait(job, &self->drive, transfer);
     if (code == ERRAND_PENDING)
         return code;
-    if (upload->transfer != NULL) { /* the bytes go with this state */
+    if (transfer != NULL) { /* the bytes go with this state */
         transfer->piece = NULL;
         transfer->piece_left = 0;
     }
@@ -285,19 +247,19 @@ finish_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
     upload_state *self = state;
     errand_http_upload *upload = self->upload;
-    errand__transfer *transfer = upload->transfer;
+    errand__transfer *transfer = NULL;
     bool first = false;
-    int32_t code = turn(job, self, &first);
+    int32_t code = turn(job, self, &transfer, &first);
 
     if (first && !transfer->over) {
         look(transfer);
-        if (!is_over(transfer) && upload->left != 0 &&
-            upload->left != ERRAND_HTTP_SIZE_UNKNOWN)
+        if (!is_over(transfer) && self->left != 0 &&
+            self->left != ERRAND_HTTP_SIZE_UNKNOWN)
             return done(self,
                         errand__operation_failed(
                             job, ERRAND_OPERATION_SEND_FAILED,
                             "the body lacks %zu of the bytes that it was to have",
-                            upload->left),
+                            self->left),
                         true);
         transfer->piece_last = true;
         errand__transfer_feed(transfer);
@@ -314,12 +276,20 @@ finish_poll(errand_job *job, void *state, errand_payload *out_payload)
 }
 
 static void
+upload_told(void *state)
+{
+    const upload_state *self = state;
+
+    errand__seat_told(&self->upload->seat, self->ticket);
+}
+
+static void
 upload_drop(void *state)
 {
     upload_state *self = state;
 
-    if (self->seated && !self->over)
-        errand__seat_drop(&self->upload->seat, self->ticket);
+    upload_told(self);
+    errand__seat_leave(&self->upload->seat, &self->place, self->ticket, false);
     errand_http_upload_abandon(&self->upload);
     errand__operation_block_free(self);
 }
@@ -349,52 +319,3 @@ errand_spec_http_finish(errand_spec *out_spec, errand_http_upload *upload)
     return ERRAND_EUNSUPPORTED;
 }
 #endif
-
-/* ---- payload --------------------------------------------------------------------------------- */
-
-static void
-drop_upload(void *data, size_t size)
-{
-    errand_http_upload *upload = data;
-
-    (void)size;
-    errand_http_upload_abandon(&upload);
-}
-
-const errand_payload_type errand_http_upload_type = {"http upload", drop_upload};
-
-uint64_t
-errand_http_upload_digest(const void *data, size_t size)
-{
-    (void)data;
-    (void)size;
-    return errand__digest_plain("upload", 6);
-}
-
-static bool
-encode_upload(const void *data, size_t size, errand_sink *sink)
-{
-    (void)size;
-    errand_sink_word(sink, errand_http_upload_left(data));
-    return true;
-}
-
-static errand_status
-decode_upload(const void *bytes, size_t size, errand_payload *out_payload)
-{
-    errand__codec_reader in = {bytes, size, true};
-    uint64_t left = errand__codec_read_word(&in);
-
-    if (!in.good || in.left != 0)
-        return ERRAND_EDECODE;
-    errand_http_upload *made = create((size_t)left);
-    if (made == NULL)
-        return ERRAND_ENOMEM;
-    made->detached = true;
-    errand__operation_payload(out_payload, &errand_http_upload_type, made,
-                              sizeof(uint64_t));
-    return ERRAND_OK;
-}
-
-const errand_payload_codec errand__http_upload_codec = {sizeof errand__http_upload_codec,
-                                                        encode_upload, decode_upload};

@@ -40,12 +40,14 @@ static const errand_job_type receive_job = {
     .name = "receive packet",
     .poll = receive_poll,
     .drop = errand__net_drop,
+    .told = errand__wait_told,
 };
 static const errand_job_type send_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "send packet",
     .poll = send_poll,
     .drop = errand__net_drop,
+    .told = errand__wait_told,
 };
 
 errand_status

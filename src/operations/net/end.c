@@ -7,11 +7,13 @@
 typedef struct end_state {
     errand__net_state net;
     errand_half half;
-    uint32_t tickets[2]; /* of the places that a shutdown has; 0 = none */
+    uint32_t tickets[2]; /* of a shutdown's; 0 = that half is none of its */
+    bool turned[2];
 } end_state;
 
 static int32_t shutdown_poll(errand_job *job, void *state, errand_payload *out_payload);
 static void shutdown_drop(void *state);
+static void shutdown_told(void *state);
 static int32_t close_poll(errand_job *job, void *state, errand_payload *out_payload);
 
 static const errand_job_type shutdown_job = {
@@ -19,6 +21,7 @@ static const errand_job_type shutdown_job = {
     .name = "shutdown",
     .poll = shutdown_poll,
     .drop = shutdown_drop,
+    .told = shutdown_told,
 };
 static const errand_job_type close_job = {
     .struct_size = sizeof(errand_job_type),
@@ -46,13 +49,65 @@ errand_spec_shutdown(errand_spec *out_spec, errand_stream *stream, errand_half h
          !errand__seat_take(&socket->source, &state->tickets[0])) ||
         ((half & ERRAND_HALF_SINK) != 0 &&
          !errand__seat_take(&socket->sink, &state->tickets[1]))) {
-        if (!socket->detached) {
-            shutdown_drop(state);
-            return ERRAND_EBUSY;
-        }
+        shutdown_drop(state);
+        return ERRAND_EBUSY;
     }
     errand__wait_spec(out_spec, ERRAND_KIND_SHUTDOWN, &shutdown_job, state);
     return ERRAND_OK;
+}
+
+/* Its halves; fewer are left NULL. */
+static void
+seats(end_state *end, errand__seat *out_seats[2])
+{
+    out_seats[0] = end->tickets[0] == 0 ? NULL : &end->net.socket->source;
+    out_seats[1] = end->tickets[1] == 0 ? NULL : &end->net.socket->sink;
+}
+
+/* A poisoned half is ended like another: only what was closed before is not. */
+static int32_t
+take_turns(errand_job *job, end_state *end)
+{
+    errand__seat *halves[2];
+
+    seats(end, halves);
+    for (int i = 0; i < 2; i++) {
+        errand__seat_answer answer = ERRAND__SEAT_HAS;
+
+        if (halves[i] == NULL || end->turned[i])
+            continue;
+        answer = errand__seat_enter(halves[i], &end->net.wait.place, end->tickets[i],
+                                    ERRAND__SEAT_ENDED, job);
+        if (answer == ERRAND__SEAT_GONE)
+            return errand__operation_failed(job, ERRAND_OPERATION_CLOSED, "it is closed");
+        if (answer == ERRAND__SEAT_WAITS && errand_job_cancelled(job))
+            return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                            "it was cancelled before its turn came");
+        if (answer == ERRAND__SEAT_WAITS)
+            return ERRAND_PENDING;
+        end->turned[i] = true;
+    }
+    return 0;
+}
+
+static void
+leave(end_state *end, bool ended)
+{
+    errand__seat_place *place = &end->net.wait.place;
+    errand__seat *halves[2];
+
+    seats(end, halves);
+    for (int i = 0; i < 2; i++) {
+        if (halves[i] == NULL)
+            continue;
+        if (ended)
+            errand__seat_close(halves[i], ERRAND__SEAT_ENDED);
+        /* Its place is where it waits for its turn first. */
+        errand__seat_leave(halves[i], end->turned[i] ? NULL : place, end->tickets[i],
+                           false);
+        if (!end->turned[i])
+            place = NULL;
+    }
 }
 
 static int32_t
@@ -64,40 +119,36 @@ shutdown_poll(errand_job *job, void *state, errand_payload *out_payload)
     int how = end->half == ERRAND_HALF_SOURCE ? SHUT_RD
               : end->half == ERRAND_HALF_SINK ? SHUT_WR
                                               : SHUT_RDWR;
+    int32_t code = take_turns(job, end);
 
     (void)out_payload;
-    if ((end->half & ERRAND_HALF_SOURCE) != 0)
-        errand__seat_begin(&socket->source, end->tickets[0]);
-    if ((end->half & ERRAND_HALF_SINK) != 0)
-        errand__seat_begin(&socket->sink, end->tickets[1]);
-    /* A poisoned half is ended like another: only what was closed before is not. */
-    bool closed = errand__seat_gone(&socket->source) == ERRAND__SEAT_CLOSED;
-    int32_t code = 0;
-    if (closed)
-        code = errand__operation_failed(job, ERRAND_OPERATION_CLOSED, "it is closed");
-    else if (shutdown(errand__socket_fd(socket), how) != 0 && errno != ENOTCONN)
+    if (code == ERRAND_PENDING)
+        return code;
+    bool turned = code == 0;
+    if (turned && shutdown(errand__socket_fd(socket), how) != 0 && errno != ENOTCONN)
         code = errand__net_refused(job, ERRAND_OPERATION_IO, errno, "shutdown", socket,
                                    "it could not be ended");
-    if ((end->half & ERRAND_HALF_SOURCE) != 0) {
-        errand__seat_close(&socket->source, ERRAND__SEAT_ENDED);
-        errand__seat_end(&socket->source, end->tickets[0], false);
-    }
-    if ((end->half & ERRAND_HALF_SINK) != 0) {
-        errand__seat_close(&socket->sink, ERRAND__SEAT_ENDED);
-        errand__seat_end(&socket->sink, end->tickets[1], false);
-    }
+    leave(end, turned);
     return code;
+}
+
+static void
+shutdown_told(void *state)
+{
+    end_state *end = state;
+    errand__seat *halves[2];
+
+    seats(end, halves);
+    for (int i = 0; i < 2; i++)
+        if (halves[i] != NULL)
+            errand__seat_told(halves[i], end->tickets[i]);
 }
 
 static void
 shutdown_drop(void *state)
 {
-    end_state *end = state;
-
-    if (end->tickets[0] != 0)
-        errand__seat_drop(&end->net.socket->source, end->tickets[0]);
-    if (end->tickets[1] != 0)
-        errand__seat_drop(&end->net.socket->sink, end->tickets[1]);
+    shutdown_told(state);
+    leave(state, false);
     errand__net_drop(state);
 }
 

@@ -35,6 +35,7 @@ static const errand_job_type accept_job = {
     .name = "accept",
     .poll = accept_poll,
     .drop = errand__net_drop,
+    .told = errand__wait_told,
 };
 
 errand_status

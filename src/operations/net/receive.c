@@ -39,12 +39,14 @@ static const errand_job_type exact_job = {
     .name = "receive",
     .poll = exact_poll,
     .drop = receive_drop,
+    .told = errand__wait_told,
 };
 static const errand_job_type some_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "receive",
     .poll = some_poll,
     .drop = receive_drop,
+    .told = errand__wait_told,
 };
 static const errand_job_type peek_job = {
     .struct_size = sizeof(errand_job_type),

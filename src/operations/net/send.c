@@ -23,6 +23,7 @@ static const errand_job_type send_job = {
     .name = "send",
     .poll = send_poll,
     .drop = errand__net_drop,
+    .told = errand__wait_told,
 };
 
 errand_status

@@ -134,7 +134,7 @@ errand__net_create(errand__socket *socket, errand__seat *seat, uint64_t limit_ns
 
     if (state == NULL)
         return ERRAND_ENOMEM;
-    if (seat != NULL && !errand__seat_take(seat, &ticket) && !socket->detached) {
+    if (seat != NULL && !errand__seat_take(seat, &ticket)) {
         errand__operation_block_free(state);
         return ERRAND_EBUSY;
     }

@@ -28,9 +28,8 @@ static errand_status
 create(const char *function, const errand__source_type *type, errand__socket *socket,
        const errand_source_config *config, errand_source **out_source)
 {
-    errand_status status =
-        errand__source_create(function, type, errand__socket_hold(socket),
-                              &socket->source, socket->detached, config, out_source);
+    errand_status status = errand__source_create(
+        function, type, errand__socket_hold(socket), &socket->source, config, out_source);
 
     if (status != ERRAND_OK)
         errand__socket_abandon(socket);

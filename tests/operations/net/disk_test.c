@@ -423,26 +423,13 @@ a_file_that_is_let_go_is_closed_beside_the_loop(void **state)
         sched_yield();
 }
 
-/* Not by O_TMPFILE, which an overlay may not have. */
-static int
-open_nameless(void)
-{
-    char path[128];
-
-    snprintf(path, sizeof path, "%s/nameless-XXXXXX", dir);
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 /* L3, L11: one that the host brought knows the reactor from its first operation on. */
 static void
 a_file_of_the_hosts_is_closed_beside_the_loop_that_used_it(void **state)
 {
     net_rig *rig = *state;
     net_result result = {.started = false};
-    int fd = open_nameless(), number = fd;
+    int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600), number = fd;
     errand_file *file;
     errand_spec spec;
 
@@ -489,7 +476,7 @@ a_file_is_closed_beside_the_loop_that_used_it_last(void **state)
 {
     net_rig *rig = *state;
     net_result result = {.started = false};
-    int fd = open_nameless(), number = fd;
+    int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600), number = fd;
     errand_file *file;
     errand_spec spec;
 

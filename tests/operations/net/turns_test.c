@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Goal: what is made behind an operation that was told to end has its turn when that one's body has left,
+ * as if its end had been waited for, and leaves no trace if it is told to end before.
+ * Method: the loop stands still (halt.h) with the first one on it; the second one is an async executor's,
+ * whose body comes as far as it can meanwhile. */
+#include <unistd.h>
+#include "errand/async.h"
+#include "halt.h"
+
+enum { ROUNDS = 5 };
+
+/* An operation that was told to end and has the turn still, and one behind it that waits, on another
+ * executor. */
+typedef struct couple {
+    net_rig *rig;
+    errand_executor *other;
+    errand_lease *lease;
+    halt *halted;
+    net_result first, second;
+} couple;
+
+static void
+pair_begin(couple *pair, net_rig *rig)
+{
+    *pair = (couple){.rig = rig};
+    assert_int_equal(errand_async_create(NULL, &pair->other), ERRAND_OK);
+    assert_int_equal(errand_attach(rig->runtime, pair->other, 0, &pair->lease),
+                     ERRAND_OK);
+}
+
+static void
+pair_first(couple *pair, errand_spec *spec)
+{
+    net_start(pair->rig, spec, &pair->first);
+    net_await_running(pair->rig, 1);
+    pair->halted = halt_begin(pair->rig);
+    halt_cancel(pair->rig, &pair->first);
+}
+
+/* Until its body has said that it waits. */
+static void
+pair_second(couple *pair, errand_spec *spec)
+{
+    errand_executor_snapshot snapshot;
+
+    net_clear(&pair->second);
+    assert_int_equal(
+        errand_start(pair->lease, spec, &pair->second, &pair->second.identity),
+        ERRAND_OK);
+    pair->second.started = true;
+    do
+        assert_int_equal(errand_executor_snapshot_read(pair->other, &snapshot),
+                         ERRAND_OK);
+    while (snapshot.running != 1 || snapshot.idle != 1);
+}
+
+static void
+pair_go_on(couple *pair)
+{
+    halt_end(pair->rig, pair->halted);
+    net_await(pair->rig, &pair->first);
+    net_await(pair->rig, &pair->second);
+}
+
+static void
+pair_end(couple *pair)
+{
+    net_clear(&pair->first);
+    net_clear(&pair->second);
+    errand_executor_abandon(&pair->other);
+}
+
+static void
+accept_pair(couple *pair, errand_listener *listener)
+{
+    errand_spec spec;
+
+    assert_int_equal(errand_spec_accept(&spec, listener), ERRAND_OK);
+    pair_first(pair, &spec);
+    assert_int_equal(errand_spec_accept(&spec, listener), ERRAND_OK);
+    pair_second(pair, &spec);
+}
+
+static void
+the_next_one_has_its_turn_when_the_one_before_has_left(void **state)
+{
+    net_rig *rig = *state;
+    errand_listener *listener = net_listen(rig, "127.0.0.1:0");
+    errand_endpoint at = errand_listener_local(listener);
+    couple pair;
+
+    pair_begin(&pair, rig);
+    accept_pair(&pair, listener);
+    int peer = net_peer_connect(&at); /* it would be taken at once */
+    assert_false(pair.second.done);
+    pair_go_on(&pair);
+    net_assert_failed(&pair.first, ERRAND_OPERATION_STOPPED);
+    errand_stream *stream = net_take_stream(&pair.second);
+    errand_stream_abandon(&stream);
+    close(peer);
+    pair_end(&pair);
+    errand_listener_abandon(&listener);
+}
+
+static void
+who_is_told_to_end_before_its_turn_leaves_no_trace(void **state)
+{
+    net_rig *rig = *state;
+    errand_listener *listener = net_listen(rig, "127.0.0.1:0");
+    errand_endpoint at = errand_listener_local(listener);
+    couple pair;
+    errand_spec spec;
+
+    pair_begin(&pair, rig);
+    accept_pair(&pair, listener);
+    for (int i = 0; i < ROUNDS; i++) { /* while the first one has not left */
+        halt_cancel(rig, &pair.second);
+        while (pair.halted->threaded && !pair.second.done)
+            net_turn(rig, 1);
+        if (!pair.halted->threaded)
+            break; /* there the first one leaves when its owner drives */
+        net_assert_failed(&pair.second, ERRAND_OPERATION_STOPPED);
+        assert_int_equal(errand_spec_accept(&spec, listener), ERRAND_OK);
+        pair_second(&pair, &spec);
+    }
+    halt_cancel(rig, &pair.second);
+    pair_go_on(&pair);
+    net_assert_failed(&pair.first, ERRAND_OPERATION_STOPPED);
+    assert_int_not_equal(pair.second.outcome, ERRAND_COMPLETED);
+    int peer = net_peer_connect(&at);
+    errand_stream *stream = net_accept(rig, listener);
+    errand_stream_abandon(&stream);
+    close(peer);
+    pair_end(&pair);
+    errand_listener_abandon(&listener);
+}
+
+static void
+a_close_reaches_who_waits_for_its_turn(void **state)
+{
+    net_rig *rig = *state;
+    errand_listener *listener = net_listen(rig, "127.0.0.1:0");
+    couple pair;
+
+    pair_begin(&pair, rig);
+    accept_pair(&pair, listener);
+    errand_listener_close(listener);
+    net_await(rig, &pair.second); /* the first one has not left */
+    net_assert_failed(&pair.second, ERRAND_OPERATION_CLOSED);
+    halt_end(rig, pair.halted);
+    net_await(rig, &pair.first);
+    pair_end(&pair);
+    errand_listener_abandon(&listener);
+}
+
+static void
+what_poisons_a_half_ends_who_waits_behind_it_but_a_shutdown(void **state)
+{
+    net_rig *rig = *state;
+
+    for (int shuts = 0; shuts < 2; shuts++) {
+        int peer;
+        errand_stream *stream = net_pair(rig, &peer);
+        couple pair;
+        errand_spec spec;
+
+        pair_begin(&pair, rig);
+        assert_int_equal(errand_spec_receive(&spec, stream, 2), ERRAND_OK);
+        pair_first(&pair, &spec);
+        if (shuts)
+            assert_int_equal(errand_spec_shutdown(&spec, stream, ERRAND_HALF_BOTH),
+                             ERRAND_OK);
+        else
+            assert_int_equal(errand_spec_receive(&spec, stream, 2), ERRAND_OK);
+        pair_second(&pair, &spec);
+        net_peer_write(peer, "ab", 2);
+        pair_go_on(&pair);
+        net_assert_failed(&pair.first, ERRAND_OPERATION_STOPPED);
+        if (shuts)
+            net_assert_nothing(&pair.second);
+        else
+            net_assert_failed(&pair.second, ERRAND_OPERATION_CLOSED);
+        pair_end(&pair);
+        close(peer);
+        errand_stream_abandon(&stream);
+    }
+}
+
+int
+main(void)
+{
+#define WITH_NET(test) cmocka_unit_test_setup_teardown(test, net_setup, net_teardown)
+    static const struct CMUnitTest tests[] = {
+        WITH_NET(the_next_one_has_its_turn_when_the_one_before_has_left),
+        WITH_NET(who_is_told_to_end_before_its_turn_leaves_no_trace),
+        WITH_NET(a_close_reaches_who_waits_for_its_turn),
+        WITH_NET(what_poisons_a_half_ends_who_waits_behind_it_but_a_shutdown),
+    };
+    return test_group("operations/net/turns", tests, NULL, NULL);
+}
