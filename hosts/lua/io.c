@@ -17,57 +17,6 @@ errand__lua_io_task(lua_State *L, const char *operation)
     return task;
 }
 
-/* ---- given up ------------------------------------------------------------------------------- */
-
-#define SETTLE_NS UINT64_C(1000000) /* the run's drives poll what is to end long before */
-
-void
-errand__lua_io_given_up(errand__lua_task *task)
-{
-    errand__lua_run *run = task->run;
-    const uint32_t most = sizeof run->io_given_up / sizeof run->io_given_up[0];
-    if (task->io_object == NULL)
-        return;
-    if (run->io_given_up_count == most)
-        memmove(run->io_given_up, run->io_given_up + 1,
-                --run->io_given_up_count * sizeof run->io_given_up[0]);
-    run->io_given_up[run->io_given_up_count++] = task->io_object;
-    task->io_object = NULL;
-}
-
-/* Was it given up?  Then that is forgotten. */
-static bool
-take_given_up(errand__lua_run *run, const void *object)
-{
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < run->io_given_up_count; i++)
-        if (run->io_given_up[i] != object)
-            run->io_given_up[left++] = run->io_given_up[i];
-    bool any = left != run->io_given_up_count;
-    run->io_given_up_count = left;
-    return any;
-}
-
-static int
-settled(lua_State *L, int status, lua_KContext context)
-{
-    (void)status;
-    errand__lua_wait_news(L, errand__lua_wait_running(L)->operation);
-    return ((lua_CFunction)context)(L);
-}
-
-void
-errand__lua_io_settle(lua_State *L, errand__lua_task *task, const char *operation,
-                      lua_CFunction verb)
-{
-    errand__lua_run *run = task->run;
-    if (run->io_given_up_count == 0 || run->options.order != ERRAND_ORDER_ARRIVAL ||
-        lua_type(L, 1) != LUA_TUSERDATA || !take_given_up(run, lua_topointer(L, 1)))
-        return;
-    errand_status status = errand_task_sleep(run->visit, SETTLE_NS);
-    errand__lua_wait_for(L, task, status, operation, settled, (lua_KContext)verb);
-}
-
 errand_lease *
 errand__lua_io_lease(lua_State *L, errand__lua_run *run, const char *operation)
 {
@@ -96,8 +45,7 @@ errand__lua_io_filled(lua_State *L, errand_status status, const char *operation)
 {
     if (status == ERRAND_EBUSY)
         errand__lua_error_raise(L, "busy", operation,
-                                "another one is out on it, or was cancelled and has not "
-                                "ended yet: one at a time");
+                                "another one is out on it: one at a time");
     errand__lua_work_filled(L, status, operation);
 }
 
@@ -111,8 +59,6 @@ errand__lua_io_await(lua_State *L, errand__lua_task *task, errand_lease *lease,
     spec->held_name = operation;
     errand_status status =
         errand_task_await(run->visit, lease, spec, UINT64_MAX, &identity);
-    if (status == ERRAND_OK && lua_type(L, 1) == LUA_TUSERDATA)
-        task->io_object = lua_topointer(L, 1);
     if (status != ERRAND_OK) {
         errand_spec_abandon(spec);
     } else if (run->options.on_completion != NULL && subject != 0 &&
@@ -174,7 +120,6 @@ errand__lua_io_call(lua_State *L)
 {
     const errand__lua_io_verb *verb = lua_touserdata(L, lua_upvalueindex(1));
     errand__lua_task *task = errand__lua_io_task(L, verb->name);
-    errand__lua_io_settle(L, task, verb->name, errand__lua_io_call);
     errand_lease *lease = errand__lua_io_lease(L, task->run, verb->name);
     errand_spec spec = ERRAND_SPEC_INIT;
     int results = verb->ready == NULL ? -1 : verb->ready(L);

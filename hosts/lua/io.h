@@ -34,10 +34,6 @@ void errand__lua_io_verbs(lua_State *L, const errand__lua_io_verb *verbs);
 
 /* The running task, if it may wait and was not cancelled; raises else. */
 errand__lua_task *errand__lua_io_task(lua_State *L, const char *operation);
-/* A verb begins, with an object at index 1 and nothing but arguments: where the wait for an operation of
- * this object was given up, this one sleeps a moment, so that it ends, and `verb` is called again. */
-void errand__lua_io_settle(lua_State *L, errand__lua_task *task, const char *operation,
-                           lua_CFunction verb);
 /* The run's place in its reactor; raises. */
 errand_lease *errand__lua_io_lease(lua_State *L, errand__lua_run *run,
                                    const char *operation);

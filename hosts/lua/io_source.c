@@ -43,7 +43,6 @@ source_next(lua_State *L)
 {
     source *self = luaL_checkudata(L, 1, ERRAND__LUA_SOURCE);
     errand__lua_task *task = errand__lua_io_task(L, self->name);
-    errand__lua_io_settle(L, task, self->name, source_next);
     errand_lease *lease = errand__lua_io_lease(L, task->run, self->name);
     errand_spec spec = ERRAND_SPEC_INIT;
     if (self->source == NULL)

@@ -107,7 +107,6 @@ static int
 recv_begin(lua_State *L)
 {
     errand__lua_task *task = errand__lua_io_task(L, "recv");
-    errand__lua_io_settle(L, task, "recv", recv_begin);
     errand_lease *lease = errand__lua_io_lease(L, task->run, "recv");
     errand_spec spec = ERRAND_SPEC_INIT;
     stream *self = check_source(L, "recv");
@@ -233,7 +232,6 @@ static int
 line_begin(lua_State *L)
 {
     errand__lua_task *task = errand__lua_io_task(L, "recv_line");
-    errand__lua_io_settle(L, task, "recv_line", line_begin);
     errand_lease *lease = errand__lua_io_lease(L, task->run, "recv_line");
     errand_spec spec = ERRAND_SPEC_INIT;
     int results = line_ready(L);

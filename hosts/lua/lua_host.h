@@ -65,7 +65,6 @@ typedef struct errand__lua_task {
     errand_reason reason;         /* of its cancel, as far as known */
     char reason_text[80];         /* given to errand.cancel, cut; or "" */
     const char *operation;        /* the verb it waits in */
-    const void *io_object;        /* whose method that is; NULL = of none */
     uint64_t heard_ns; /* when a cancel was first raised in it; 0 = never; real ns */
     uint32_t shields;  /* it is inside so many */
     uint64_t
@@ -110,16 +109,9 @@ struct errand__lua_run {
     bool deadline_passed;
     errand_executor *reactor; /* io.c: NULL until a verb needs it */
     errand_lease *io_lease;
-    const void
-        *io_given_up[64]; /* io.c: objects of waits that were given up; newest last */
-    uint32_t io_given_up_count;
     bool takes_signals; /* of the process, those that errand.signal blocked */
     sigset_t signals;
 };
-
-/* ---- io.c ------------------------------------------------------------------------------------------ */
-/* What the task waits for, if anything, is given up: its operation ends soon, not now. */
-void errand__lua_io_given_up(errand__lua_task *task);
 
 /* ---- run.c ---------------------------------------------------------------------------------------- */
 /* The run in progress of this state, or NULL.  The second raises, naming operation and mend. */

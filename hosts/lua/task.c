@@ -272,7 +272,6 @@ task_drop(void *state)
 {
     errand__lua_task *task = state;
     task->dropped = true;
-    errand__lua_io_given_up(task); /* of one that was aborted inside its wait */
     if (task->run->quiet)
         return;
     if (task->unheard)

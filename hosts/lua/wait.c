@@ -69,9 +69,6 @@ errand__lua_wait_news(lua_State *L, const char *operation)
 {
     errand__lua_task *task = errand__lua_wait_running(L);
     if (task->news->why == ERRAND_WHY_CANCELLED)
-        errand__lua_io_given_up(task);
-    task->io_object = NULL;
-    if (task->news->why == ERRAND_WHY_CANCELLED)
         errand__lua_error_cancelled(L, task, task->reason, operation);
     return task->news;
 }

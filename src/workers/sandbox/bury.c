@@ -132,11 +132,11 @@ tend_starting(errand__sandbox_slot *slot, uint64_t now, bool closing)
     }
     if (closing || slot->killed) {
         kill_worker(slot, now);
-    } else if (ready == 1) { /* also if this thread has not run for long */
-        become_ready(slot, now);
     } else if (now - slot->started_ns > ERRAND__READY_NS) {
         slot->intent = ERRAND__INTENT_START;
         kill_worker(slot, now);
+    } else if (ready == 1) {
+        become_ready(slot, now);
     }
 }
 
