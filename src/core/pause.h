@@ -19,6 +19,7 @@
  *   "filer-begins"  a filer has a request, and is about to do it
  *   "filer-wakes"   a filer slept, and is about to look what for
  *   "filer-ends"    a filer found no work for long, and will not look again
+ *   "turn"          a body is about to ask for its turn
  *   "spawn", "scan", "bind"   a helper is about to do what waits for the disk
  *   "path-goes", "path-gone"   a socket's path is about to be removed; it was
  *   "file-let"      a file that nobody asks for any more is about to be closed

@@ -176,6 +176,7 @@ typedef struct errand__wait {
     bool begun, in, turned; /* in: it has seat's turn.  turned: all that it needs */
     bool seated, timed, left;
     bool keeps; /* a failure poisons nothing */
+    bool acts;  /* a cancel before its turn is no reason to do nothing */
     bool item; /* of a source: a cancel poisons nothing, a close of the source stops it */
     bool asked;              /* io was handed over */
     errand_helpers *helpers; /* NULL = none were asked for, or no reactor is there */

@@ -128,7 +128,7 @@ errand_spec_process_wait(errand_spec *out_spec, errand_process *process)
         return ERRAND_EBUSY;
     }
     state->wait.seat = &process->seat;
-    state->wait.keeps = true;
+    state->wait.keeps = state->wait.acts = true;
     state->process = errand_process_hold(process);
     errand__wait_spec(out_spec, ERRAND_KIND_PROCESS_WAIT, &wait_job, state);
     return ERRAND_OK;

@@ -14,6 +14,7 @@
  * left here before it said PENDING: either the closer finds it, or the body finds the mark.
  * Those that wait for their turn are woken one after the other: each wakes the next as it leaves.
  * Wakers are called with no lock held. */
+#include "core/pause.h"
 #include "operations/operations.h"
 
 /* ---- the owner's ---------------------------------------------------------------------------- */
@@ -173,6 +174,7 @@ errand__seat_enter(errand__seat *seat, errand__seat_place *place, uint32_t ticke
 {
     errand__seat_answer answer = ERRAND__SEAT_HAS;
 
+    ERRAND__PAUSE("turn");
     errand__lock_acquire(&seat->lock);
     if (seat->gone > bears) {
         answer = ERRAND__SEAT_GONE;

@@ -116,11 +116,16 @@ take_turn(errand_job *job, errand__wait *wait)
         (void)limit(job, wait);
         return ERRAND_PENDING;
     default:
-        wait->turned = true;
-        if (again)
-            wait->io = (errand_io){.result = 0}; /* where its place was */
-        return 0;
+        break;
     }
+    /* Then the next one may have been here before it, and what it did now would come behind. */
+    if (wait->seat != NULL && !wait->acts && errand_job_cancelled(job))
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "it was cancelled before its turn came");
+    wait->turned = true;
+    if (again)
+        wait->io = (errand_io){.result = 0}; /* where its place was */
+    return 0;
 }
 
 /* A close reaches it from here on; false: one came before. */

@@ -87,6 +87,9 @@ take_turns(errand_job *job, end_state *end)
             return ERRAND_PENDING;
         end->turned[i] = true;
     }
+    if (errand_job_cancelled(job)) /* then the next one may have been there before it */
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "it was cancelled before its turn came");
     return 0;
 }
 

@@ -3,8 +3,13 @@
  * as if its end had been waited for, and leaves no trace if it is told to end before.
  * Method: the loop stands still (halt.h) with the first one on it; the second one is an async executor's,
  * whose body comes as far as it can meanwhile. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "errand/async.h"
+#include "errand/process.h"
+#include "errand/testing.h"
 #include "halt.h"
 
 enum { ROUNDS = 5 };
@@ -186,6 +191,99 @@ what_poisons_a_half_ends_who_waits_behind_it_but_a_shutdown(void **state)
     }
 }
 
+/* A body that was told to end while it was on its way, and comes after the next one has left. */
+static void
+stop_once(void *arg, const char *place)
+{
+    test_gate *gate = arg;
+
+    if (strcmp(place, "turn") != 0)
+        return;
+    errand_testing_pause(NULL, NULL);
+    gate_wait(gate);
+}
+
+/* Started, and told to end before it asked for its turn. */
+static void
+start_late(net_rig *rig, errand_lease *lease, errand_spec *spec, net_result *result,
+           test_gate *gate)
+{
+    gate_init(gate, "turn");
+    errand_testing_pause(stop_once, gate);
+    net_clear(result);
+    assert_int_equal(errand_start(lease, spec, result, &result->identity), ERRAND_OK);
+    result->started = true;
+    gate_await_arrival(gate);
+    halt_cancel(rig, result);
+}
+
+static void
+who_comes_after_the_next_one_does_nothing(void **state)
+{
+    net_rig *rig = *state;
+
+    for (int shuts = 0; shuts < 2; shuts++) {
+        int peer;
+        errand_stream *stream = net_pair(rig, &peer);
+        net_result next = {.started = false};
+        test_gate gate;
+        couple pair;
+        errand_spec spec;
+        char got[3] = "";
+
+        pair_begin(&pair, rig);
+        if (shuts)
+            assert_int_equal(errand_spec_shutdown(&spec, stream, ERRAND_HALF_SINK),
+                             ERRAND_OK);
+        else
+            assert_int_equal(errand_spec_send(&spec, stream, "1", 1), ERRAND_OK);
+        start_late(rig, pair.lease, &spec, &pair.first, &gate);
+        assert_int_equal(errand_spec_send(&spec, stream, "2", 1), ERRAND_OK);
+        net_run(rig, &spec, &next);
+        net_assert_nothing(&next);
+        gate_open(&gate);
+        net_await(rig, &pair.first);
+        net_assert_failed(&pair.first, ERRAND_OPERATION_STOPPED);
+        assert_int_equal(errand_spec_send(&spec, stream, "3", 1), ERRAND_OK);
+        net_run(rig, &spec, &next);
+        net_assert_nothing(&next);
+        net_peer_read(peer, got, 2);
+        assert_string_equal(got, "23");
+        gate_fini(&gate);
+        pair_end(&pair);
+        close(peer);
+        errand_stream_abandon(&stream);
+    }
+}
+
+/* It is no process's wait that does nothing: the process has to end. */
+static void
+a_wait_that_was_told_to_end_on_its_way_ends_its_process(void **state)
+{
+    net_rig *rig = *state;
+    const char *backend = getenv("ERRAND_NET_BACKEND");
+    const char *const argv[] = {"sleep", "1000", NULL};
+    const errand_process_config config = {.struct_size = sizeof config, .argv = argv};
+    net_result result = {.started = false};
+    test_gate gate;
+    errand_spec spec;
+
+    if (backend != NULL && strcmp(backend, "here") == 0)
+        test_skip("nothing is on its way there while its owner does something else");
+    assert_int_equal(errand_spec_spawn(&spec, &config), ERRAND_OK);
+    net_run(rig, &spec, &result);
+    errand_process *process = result.payload.data;
+    result.payload = (errand_payload){.data = NULL};
+    assert_int_equal(errand_spec_process_wait(&spec, process), ERRAND_OK);
+    start_late(rig, rig->lease, &spec, &result, &gate);
+    gate_open(&gate);
+    net_await(rig, &result);
+    net_assert_failed(&result, ERRAND_OPERATION_STOPPED);
+    assert_int_equal(errand_process_signal(process, SIGCONT), ERRAND_EGONE);
+    gate_fini(&gate);
+    errand_process_abandon(&process);
+}
+
 int
 main(void)
 {
@@ -195,6 +293,8 @@ main(void)
         WITH_NET(who_is_told_to_end_before_its_turn_leaves_no_trace),
         WITH_NET(a_close_reaches_who_waits_for_its_turn),
         WITH_NET(what_poisons_a_half_ends_who_waits_behind_it_but_a_shutdown),
+        WITH_NET(who_comes_after_the_next_one_does_nothing),
+        WITH_NET(a_wait_that_was_told_to_end_on_its_way_ends_its_process),
     };
     return test_group("operations/net/turns", tests, NULL, NULL);
 }
