@@ -31,7 +31,7 @@ errand__wait_create(size_t front, size_t bytes, uint64_t limit_ns)
 static int32_t
 gone(errand_job *job, const errand__wait *wait, bool begun)
 {
-    if (begun && wait->item && errand__seat_gone(wait->seat) != ERRAND__SEAT_OPEN)
+    if (begun && wait->item && errand__seat_gone(wait->seat) == ERRAND__SEAT_CLOSED)
         return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                         "its source was closed");
     return errand__operation_failed(

@@ -11,6 +11,7 @@
 #include "errand/process.h"
 #include "errand/testing.h"
 #include "halt.h"
+#include "operations/operations.h"
 
 enum { ROUNDS = 5 };
 
@@ -284,6 +285,77 @@ a_wait_that_was_told_to_end_on_its_way_ends_its_process(void **state)
     errand_process_abandon(&process);
 }
 
+/* A source whose items fail once the test lets them. */
+typedef struct failing {
+    test_gate gate;
+} failing;
+
+static int32_t
+take_nothing(errand_job *job, void *thing, size_t chunk_max, errand_payload *out_item)
+{
+    (void)chunk_max;
+    (void)out_item;
+    gate_wait(&((failing *)thing)->gate);
+    return errand__operation_failed(job, ERRAND_OPERATION_IO, "it fails");
+}
+
+static int
+no_fd(void *thing)
+{
+    (void)thing;
+    return -1;
+}
+
+static void
+let_nothing(void *thing)
+{
+    (void)thing;
+}
+
+static const errand__source_type failing_type = {
+    .name = "failing",
+    .take = take_nothing,
+    .fd = no_fd,
+    .let = let_nothing,
+};
+
+static void
+an_item_behind_one_that_failed_is_not_told_that_its_source_was_closed(void **state)
+{
+    net_rig *rig = *state;
+    errand_executor *third;
+    errand_lease *lease;
+    errand_source *source;
+    failing thing;
+    couple pair;
+    errand_spec spec;
+
+    pair_begin(&pair, rig);
+    gate_init(&thing.gate, "take");
+    assert_int_equal(errand_async_create(NULL, &third), ERRAND_OK);
+    assert_int_equal(errand_attach(rig->runtime, third, 0, &lease), ERRAND_OK);
+    assert_int_equal(
+        errand__source_create(__func__, &failing_type, &thing, NULL, NULL, &source),
+        ERRAND_OK);
+    assert_int_equal(errand_source_next(source, &spec), ERRAND_OK);
+    assert_int_equal(errand_start(lease, &spec, &pair.first, &pair.first.identity),
+                     ERRAND_OK);
+    pair.first.started = true;
+    gate_await_arrival(&thing.gate);
+    halt_cancel(rig, &pair.first);
+    assert_int_equal(errand_source_next(source, &spec), ERRAND_OK);
+    pair_second(&pair, &spec);
+    gate_open(&thing.gate);
+    net_await(rig, &pair.first);
+    net_await(rig, &pair.second);
+    net_assert_failed(&pair.first, ERRAND_OPERATION_IO);
+    net_assert_failed(&pair.second, ERRAND_OPERATION_CLOSED);
+    errand_source_abandon(&source);
+    gate_fini(&thing.gate);
+    pair_end(&pair);
+    errand_executor_abandon(&third);
+}
+
 int
 main(void)
 {
@@ -295,6 +367,7 @@ main(void)
         WITH_NET(what_poisons_a_half_ends_who_waits_behind_it_but_a_shutdown),
         WITH_NET(who_comes_after_the_next_one_does_nothing),
         WITH_NET(a_wait_that_was_told_to_end_on_its_way_ends_its_process),
+        WITH_NET(an_item_behind_one_that_failed_is_not_told_that_its_source_was_closed),
     };
     return test_group("operations/net/turns", tests, NULL, NULL);
 }
