@@ -124,7 +124,7 @@ enum { /* errand__seat.gone */
        ERRAND__SEAT_ENDED = 2,    /* shut down */
        ERRAND__SEAT_CLOSED = 3
 };
-/* A body's, while it waits for its turn: a part of its state.  next NULL = it does not. */
+/* A body's, while it waits for its turn or watches: a part of its state.  next NULL = it does not. */
 typedef struct errand__seat_place {
     struct errand__seat_place *next; /* in a ring, in the order in which they came */
     errand_waker *waker;             /* a reference */
@@ -139,8 +139,8 @@ typedef struct errand__seat {
     uint32_t turn;            /* of the one whose body has the turn; 0 = nobody's */
     uint8_t gone;             /* what comes now fails as CLOSED */
     errand_waker *waker;      /* of the body that has the turn and waits: a reference */
-    errand_waker *watcher;    /* woken when that one has left: a reference */
     errand__seat_place *last; /* of those that wait for their turn */
+    errand__seat_place *last_watcher; /* of those that are woken when that one has left */
 } errand__seat;
 typedef enum errand__seat_answer {
     ERRAND__SEAT_HAS = 0,   /* it is its turn */
@@ -160,13 +160,14 @@ void errand__seat_fini(errand__seat *seat);
  * each PENDING of one that has the turn; a close wakes from here on; false: it is gone.  leave: has
  * it the turn, it goes to the next one, and the seat is poisoned if poison is; place: NULL once it
  * is used for something else.  watch: true: nobody has the turn; else the job is woken when that one
- * has left. */
+ * has left.  unwatch: it waits for that no longer. */
 errand__seat_answer errand__seat_enter(errand__seat *seat, errand__seat_place *place,
                                        uint32_t ticket, uint8_t bears, errand_job *job);
 bool errand__seat_wait(errand__seat *seat, uint32_t ticket, errand_job *job);
 void errand__seat_leave(errand__seat *seat, errand__seat_place *place, uint32_t ticket,
                         bool poison);
-bool errand__seat_watch(errand__seat *seat, errand_job *job);
+bool errand__seat_watch(errand__seat *seat, errand__seat_place *place, errand_job *job);
+void errand__seat_unwatch(errand__seat *seat, errand__seat_place *place);
 
 /* ---- waits: what every state begins with whose body waits on a reactor (wait.c) ------------------------- */
 typedef struct errand__wait {

@@ -70,32 +70,32 @@ void
 errand__seat_fini(errand__seat *seat)
 {
     errand_waker_abandon(&seat->waker);
-    errand_waker_abandon(&seat->watcher);
 }
 
 /* ---- those that wait for their turn --------------------------------------------------------------- */
 
 static void
-link_last(errand__seat *seat, errand__seat_place *place)
+link_last(errand__seat_place **last, errand__seat_place *place, errand_job *job)
 {
-    place->next = seat->last == NULL ? place : seat->last->next;
-    if (seat->last != NULL)
-        seat->last->next = place;
-    seat->last = place;
+    place->waker = errand_job_waker(job);
+    place->next = *last == NULL ? place : (*last)->next;
+    if (*last != NULL)
+        (*last)->next = place;
+    *last = place;
 }
 
 /* Answers its waker, which is the caller's then. */
 static errand_waker *
-unlink_place(errand__seat *seat, errand__seat_place *place)
+unlink_place(errand__seat_place **last, errand__seat_place *place)
 {
-    errand__seat_place *before = seat->last;
+    errand__seat_place *before = *last;
     errand_waker *waker = place->waker;
 
     while (before->next != place)
         before = before->next;
     before->next = place->next;
-    if (seat->last == place)
-        seat->last = before == place ? NULL : before;
+    if (*last == place)
+        *last = before == place ? NULL : before;
     place->next = NULL;
     place->waker = NULL;
     return waker;
@@ -112,7 +112,16 @@ pass_on(errand__seat *seat)
     if (first == NULL || seat->turn != 0)
         return NULL;
     seat->turn = first->ticket;
-    return unlink_place(seat, first);
+    return unlink_place(&seat->last, first);
+}
+
+/* The first of those that watch, once nobody has the turn: each wakes the next as it goes. */
+static errand_waker *
+pass_watch(errand__seat *seat)
+{
+    return seat->last_watcher == NULL || seat->turn != 0
+               ? NULL
+               : errand_waker_hold(seat->last_watcher->next->waker);
 }
 
 static void
@@ -132,14 +141,14 @@ errand__seat_leave(errand__seat *seat, errand__seat_place *place, uint32_t ticke
 
     errand__lock_acquire(&seat->lock);
     if (place != NULL && place->next != NULL)
-        waker = unlink_place(seat, place);
+        waker = unlink_place(&seat->last, place);
     if (seat->turn == ticket) {
         seat->turn = 0;
         if (poison && seat->gone == ERRAND__SEAT_OPEN)
             seat->gone = ERRAND__SEAT_POISONED;
         waker = seat->waker;
-        watcher = seat->watcher;
-        seat->waker = seat->watcher = NULL;
+        seat->waker = NULL;
+        watcher = pass_watch(seat);
     }
     next = pass_on(seat);
     errand__lock_release(&seat->lock);
@@ -184,8 +193,7 @@ errand__seat_enter(errand__seat *seat, errand__seat_place *place, uint32_t ticke
         answer = ERRAND__SEAT_WAITS;
         if (place->next == NULL) {
             place->ticket = ticket;
-            place->waker = errand_job_waker(job);
-            link_last(seat, place);
+            link_last(&seat->last, place, job);
         }
     }
     errand__lock_release(&seat->lock);
@@ -210,18 +218,31 @@ errand__seat_wait(errand__seat *seat, uint32_t ticket, errand_job *job)
 }
 
 bool
-errand__seat_watch(errand__seat *seat, errand_job *job)
+errand__seat_watch(errand__seat *seat, errand__seat_place *place, errand_job *job)
 {
-    errand_waker *waker = errand_job_waker(job);
     bool still;
 
     errand__lock_acquire(&seat->lock);
     still = seat->turn == 0;
-    if (!still && seat->watcher == NULL) {
-        seat->watcher = waker;
-        waker = NULL;
+    if (!still && place->next == NULL)
+        link_last(&seat->last_watcher, place, job);
+    errand__lock_release(&seat->lock);
+    if (still)
+        errand__seat_unwatch(seat, place);
+    return still;
+}
+
+void
+errand__seat_unwatch(errand__seat *seat, errand__seat_place *place)
+{
+    errand_waker *waker = NULL, *next = NULL;
+
+    errand__lock_acquire(&seat->lock);
+    if (place->next != NULL) {
+        waker = unlink_place(&seat->last_watcher, place);
+        next = pass_watch(seat);
     }
     errand__lock_release(&seat->lock);
     errand_waker_abandon(&waker);
-    return still;
+    wake(next);
 }

@@ -9,12 +9,14 @@ typedef struct end_state {
     errand_half half;
     uint32_t tickets[2]; /* of a shutdown's; 0 = that half is none of its */
     bool turned[2];
+    unsigned left; /* a close's: so many halves have nobody in them any more */
 } end_state;
 
 static int32_t shutdown_poll(errand_job *job, void *state, errand_payload *out_payload);
 static void shutdown_drop(void *state);
 static void shutdown_told(void *state);
 static int32_t close_poll(errand_job *job, void *state, errand_payload *out_payload);
+static void close_drop(void *state);
 
 static const errand_job_type shutdown_job = {
     .struct_size = sizeof(errand_job_type),
@@ -27,7 +29,7 @@ static const errand_job_type close_job = {
     .struct_size = sizeof(errand_job_type),
     .name = "close",
     .poll = close_poll,
-    .drop = errand__net_drop,
+    .drop = close_drop,
 };
 
 errand_status
@@ -172,6 +174,22 @@ errand_spec_close(errand_spec *out_spec, errand_stream *stream)
     return ERRAND_OK;
 }
 
+/* The half that it watches; NULL = none. */
+static errand__seat *
+watched(const end_state *end)
+{
+    errand__socket *socket = end->net.socket;
+
+    return end->left == 0 ? &socket->source : end->left == 1 ? &socket->sink : NULL;
+}
+
+static void
+unwatch(end_state *end)
+{
+    if (watched(end) != NULL)
+        errand__seat_unwatch(watched(end), &end->net.wait.place);
+}
+
 static int32_t
 close_poll(errand_job *job, void *state, errand_payload *out_payload)
 {
@@ -184,15 +202,16 @@ close_poll(errand_job *job, void *state, errand_payload *out_payload)
         end->net.wait.begun = true;
         errand__socket_close(socket);
     }
-    /* Both are watched before either is believed. */
-    bool source = errand__seat_watch(&socket->source, job);
-    bool sink = errand__seat_watch(&socket->sink, job);
-    if (!source || !sink) {
-        if (errand_job_cancelled(job))
-            return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
-                                            "it is closed, and something is still out");
-        return ERRAND_PENDING;
+    /* One after the other: nobody comes in any more. */
+    while (end->left < 2 && errand__seat_watch(watched(end), &end->net.wait.place, job))
+        end->left++;
+    if (end->left < 2 && errand_job_cancelled(job)) {
+        unwatch(end);
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "it is closed, and something is still out");
     }
+    if (end->left < 2)
+        return ERRAND_PENDING;
     errand__lock_acquire(&socket->lock);
     int fd = atomic_exchange_explicit(&socket->fd, -1, memory_order_relaxed);
     errand__lock_release(&socket->lock);
@@ -201,4 +220,11 @@ close_poll(errand_job *job, void *state, errand_payload *out_payload)
                                         "it was closed before");
     errand__operation_fd_close(&fd);
     return 0;
+}
+
+static void
+close_drop(void *state)
+{
+    unwatch(state);
+    errand__net_drop(state);
 }

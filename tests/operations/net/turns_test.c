@@ -285,6 +285,53 @@ a_wait_that_was_told_to_end_on_its_way_ends_its_process(void **state)
     errand_process_abandon(&process);
 }
 
+/* One of two that wait for the same body to leave may be told to end. */
+static void
+each_close_hears_that_the_last_one_has_left(void **state)
+{
+    net_rig *rig = *state;
+
+    for (int cancels = 0; cancels < 2; cancels++) {
+        int peer;
+        errand_stream *stream = net_pair(rig, &peer);
+        net_result third = {.started = false};
+        errand_executor_snapshot snapshot;
+        couple pair;
+        errand_spec spec;
+
+        pair_begin(&pair, rig);
+        assert_int_equal(errand_spec_receive(&spec, stream, 2), ERRAND_OK);
+        pair_first(&pair, &spec);
+        assert_int_equal(errand_spec_close(&spec, stream), ERRAND_OK);
+        pair_second(&pair, &spec);
+        if (cancels)
+            halt_cancel(rig, &pair.second);
+        assert_int_equal(errand_spec_close(&spec, stream), ERRAND_OK);
+        assert_int_equal(errand_start(pair.lease, &spec, &third, &third.identity),
+                         ERRAND_OK);
+        third.started = true;
+        do /* until it has begun, and the other one has heard */
+            assert_int_equal(errand_executor_snapshot_read(pair.other, &snapshot),
+                             ERRAND_OK);
+        while (snapshot.running != 2U - (unsigned)cancels || snapshot.queued != 0 ||
+               snapshot.idle != 1);
+        pair_go_on(&pair);
+        net_await(rig, &third);
+        if (cancels)
+            net_assert_failed(&pair.second, ERRAND_OPERATION_STOPPED);
+        net_result *closed =
+            pair.second.started && pair.second.outcome == ERRAND_COMPLETED ? &pair.second
+                                                                           : &third;
+        net_assert_nothing(closed);
+        if (!cancels)
+            net_assert_failed(closed == &third ? &pair.second : &third,
+                              ERRAND_OPERATION_CLOSED);
+        pair_end(&pair);
+        close(peer);
+        errand_stream_abandon(&stream);
+    }
+}
+
 /* A source whose items fail once the test lets them. */
 typedef struct failing {
     test_gate gate;
@@ -368,6 +415,7 @@ main(void)
         WITH_NET(who_comes_after_the_next_one_does_nothing),
         WITH_NET(a_wait_that_was_told_to_end_on_its_way_ends_its_process),
         WITH_NET(an_item_behind_one_that_failed_is_not_told_that_its_source_was_closed),
+        WITH_NET(each_close_hears_that_the_last_one_has_left),
     };
     return test_group("operations/net/turns", tests, NULL, NULL);
 }
