@@ -19,6 +19,7 @@ struct errand_http_upload {
         *transfer; /* NULL: of a replay, or it was finished as a stream */
 #endif
     errand__seat seat; /* who has the turn has the transfer */
+    size_t lacks;      /* as left, but of what had its turn; of who has it */
     /* The owner's. */
     uint64_t limit_ns;
     size_t left; /* SIZE_UNKNOWN, or what has to come */

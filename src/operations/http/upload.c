@@ -19,7 +19,7 @@ typedef struct upload_state {
     bool turned, seen; /* seen: the transfer was looked at */
     errand__seat_place place;
     errand__http_drive drive;
-    size_t left; /* of the body, once it has ended; the upload's is the owner's */
+    size_t left; /* of the body, once it has ended; from its turn on */
     size_t size;
     char bytes[]; /* of a send */
 } upload_state;
@@ -56,7 +56,6 @@ state_create(errand_http_upload *upload, size_t extra, upload_state **out_state)
     }
     state->upload = errand_http_upload_hold(upload);
     state->drive.limit_ns = upload->limit_ns;
-    state->left = upload->left;
     *out_state = state;
     return ERRAND_OK;
 }
@@ -107,7 +106,6 @@ errand_spec_http_send(errand_spec *out_spec, errand_http_upload *upload,
     state->size = size;
     memcpy(state->bytes, bytes, size);
     upload->left -= upload->left == ERRAND_HTTP_SIZE_UNKNOWN ? 0 : size;
-    state->left = upload->left;
     errand__wait_spec(out_spec, ERRAND_KIND_HTTP_SEND, &send_job, state);
     return ERRAND_OK;
 }
@@ -141,6 +139,16 @@ take_turn(errand_job *job, upload_state *state)
                    ? errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                               "it was cancelled before its turn came")
                    : ERRAND_PENDING;
+    if (state->turned &&
+        errand_job_cancelled(job)) { /* the next one may have been here */
+        state->turned = false;
+        return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
+                                        "it was cancelled before its turn came");
+    }
+    if (state->turned) {
+        upload->lacks -= upload->lacks == ERRAND_HTTP_SIZE_UNKNOWN ? 0 : state->size;
+        state->left = upload->lacks;
+    }
     return state->turned
                ? 0
                : errand__operation_failed(

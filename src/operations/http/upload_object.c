@@ -42,7 +42,7 @@ errand__http_upload_create(size_t size)
     if (made == NULL)
         return NULL;
     atomic_init(&made->refs, 1);
-    made->left = size;
+    made->left = made->lacks = size;
     return made;
 }
 

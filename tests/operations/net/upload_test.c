@@ -161,6 +161,16 @@ a_size_that_is_known_is_told_and_kept(void **state) /* L7, L9 */
     errand_http_upload_abandon(&upload);
     assert_int_equal(recv(peer, head, 1, 0), 0); /* the connection has ended */
     close(peer);
+    upload = begin(rig, &config, &peer, head); /* what never had its turn was not sent */
+    assert_int_equal(errand_spec_http_send(&spec, upload, "01234", 5), ERRAND_OK);
+    errand_spec_abandon(&spec);
+    assert_int_equal(send_bytes(rig, upload, "56789", 5), 5);
+    finish(rig, upload, &result);
+    net_await(rig, &result);
+    assert_non_null(strstr(result.message, "lacks 5"));
+    net_assert_failed(&result, ERRAND_OPERATION_SEND_FAILED);
+    errand_http_upload_abandon(&upload);
+    close(peer);
     config.method = "HEAD";
     assert_int_equal(errand_spec_http_upload(&spec, &config), ERRAND_EINVAL);
     config.method = "PUT";
