@@ -59,6 +59,9 @@ errand__lua_io_await(lua_State *L, errand__lua_task *task, errand_lease *lease,
     spec->held_name = operation;
     errand_status status =
         errand_task_await(run->visit, lease, spec, UINT64_MAX, &identity);
+    if (task->io_asks != NULL)
+        *task->io_asks = status == ERRAND_OK;
+    task->io_asks = NULL;
     if (status != ERRAND_OK) {
         errand_spec_abandon(spec);
     } else if (run->options.on_completion != NULL && subject != 0 &&

@@ -3,6 +3,8 @@
  *
  * Design notes.  Reading by lines takes more from the system than a line.  What is left over is kept
  * in the userdata, as a string and a place in it, and comes first in whatever is received next.
+ * A receive whose wait was given up may have completed at that moment, with bytes that nobody heard
+ * of: the half is spoiled whether or not its body knew.
  * A stream that the script lets go of closes itself. */
 #include "io.h"
 #include <string.h>
@@ -14,6 +16,7 @@ typedef struct stream {
     size_t at, kept;       /* of the string that is user value 1; kept: still to give */
     bool resets;           /* linger: a close is no shutdown first */
     bool promised;         /* what is kept is part of a recv that is out */
+    bool asked; /* bytes were, and did not come: they are out, or nobody heard of them */
 } stream;
 
 const char *const errand__lua_stream_options[] = {
@@ -86,6 +89,28 @@ check_source(lua_State *L, const char *operation)
     return self;
 }
 
+/* A spec that takes bytes was made. */
+static void
+ask(lua_State *L, stream *self, errand_status status, errand_spec *spec,
+    const char *operation)
+{
+    errand__lua_io_filled(L, status, operation);
+    if (self->asked) {
+        errand_spec_abandon(spec);
+        errand__lua_error_raise(L, "closed", operation,
+                                "a receive before failed, or its wait was given up");
+    }
+    errand__lua_wait_running(L)->io_asks = &self->asked;
+}
+
+/* What a completion brought; nil is the end. */
+static int
+hear(lua_State *L, stream *self, errand_completion *completion, const char *operation)
+{
+    self->asked = false;
+    return errand__lua_io_push_bytes(L, completion, operation);
+}
+
 static int
 recv_over(lua_State *L, int status, lua_KContext context)
 {
@@ -96,9 +121,9 @@ recv_over(lua_State *L, int status, lua_KContext context)
     self->promised = false;
     errand_completion *completion = errand__lua_io_completion(L, "recv");
     if (kept == 0)
-        return errand__lua_io_push_bytes(L, completion, "recv");
+        return hear(L, self, completion, "recv");
     push_kept(L, self, kept, true);
-    errand__lua_io_push_bytes(L, completion, "recv");
+    hear(L, self, completion, "recv");
     lua_concat(L, 2);
     return 1;
 }
@@ -115,8 +140,8 @@ recv_begin(lua_State *L)
         push_kept(L, self, size, true);
         return 1;
     }
-    errand__lua_io_filled(L, errand_spec_receive(&spec, self->stream, size - self->kept),
-                          "recv");
+    ask(L, self, errand_spec_receive(&spec, self->stream, size - self->kept), &spec,
+        "recv");
     self->promised = self->kept > 0;
     return errand__lua_io_await(L, task, lease, &spec, 0, "recv", recv_over, 0);
 }
@@ -137,14 +162,13 @@ fill_some(lua_State *L, errand_spec *spec)
 {
     stream *self = check(L, "recv_some");
     size_t max = errand__lua_io_size(L, 2, PIECE);
-    errand__lua_io_filled(L, errand_spec_receive_some(spec, self->stream, max),
-                          "recv_some");
+    ask(L, self, errand_spec_receive_some(spec, self->stream, max), spec, "recv_some");
 }
 
 static int
 push_some(lua_State *L, errand_completion *completion)
 {
-    return errand__lua_io_push_bytes(L, completion, "recv_some");
+    return hear(L, luaL_checkudata(L, 1, ERRAND__LUA_STREAM), completion, "recv_some");
 }
 
 static int
@@ -218,7 +242,7 @@ line_over(lua_State *L, int status, lua_KContext context)
     (void)context;
     stream *self = luaL_checkudata(L, 1, ERRAND__LUA_STREAM);
     errand_completion *completion = errand__lua_io_completion(L, "recv_line");
-    errand__lua_io_push_bytes(L, completion, "recv_line");
+    hear(L, self, completion, "recv_line");
     if (lua_isnil(L, -1)) { /* the end: what is left is the last line */
         if (self->stream != NULL && self->kept > 0)
             push_kept(L, self, self->kept, true);
@@ -237,9 +261,9 @@ line_begin(lua_State *L)
     int results = line_ready(L);
     if (results >= 0)
         return results;
-    errand_status status =
-        errand_spec_receive_some(&spec, check(L, "recv_line")->stream, PIECE);
-    errand__lua_io_filled(L, status, "recv_line");
+    stream *self = check(L, "recv_line");
+    ask(L, self, errand_spec_receive_some(&spec, self->stream, PIECE), &spec,
+        "recv_line");
     return errand__lua_io_await(L, task, lease, &spec, 0, "recv_line", line_over, 0);
 }
 

@@ -125,6 +125,9 @@ timeout_over(lua_State *L, int status, lua_KContext stage)
     }
     if (waiter->news->why == ERRAND_WHY_CANCELLED)
         return timeout_cancelled(L, waiter);
+    if (stage == STOPPING && child->heard_ns == 0 &&
+        child->phase != ERRAND__LUA_CANCELLED && child->phase != ERRAND__LUA_ABORTED)
+        return errand__lua_join_results(L, child, "timeout"); /* it heard of no cancel */
     if (stage == STOPPING) {
         errand__lua_task_heard(L, child);
         errand__lua_error_raise(L, "timeout", "timeout", "no result within %g s",

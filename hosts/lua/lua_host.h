@@ -65,6 +65,7 @@ typedef struct errand__lua_task {
     errand_reason reason;         /* of its cancel, as far as known */
     char reason_text[80];         /* given to errand.cancel, cut; or "" */
     const char *operation;        /* the verb it waits in */
+    bool *io_asks;     /* becomes true when its next operation is out; NULL = none */
     uint64_t heard_ns; /* when a cancel was first raised in it; 0 = never; real ns */
     uint32_t shields;  /* it is inside so many */
     uint64_t
