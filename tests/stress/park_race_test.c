@@ -147,10 +147,10 @@ put_that_races_the_arming_keeps_the_descriptor_readable(void **state)
         /* A drain that is faster than the put's own write reads in vain and once more. */
         assert_true(call_count(&call_writes) <= round + call_count(&call_unanswered));
         assert_true(call_count(&call_reads) <= round + 2 * call_count(&call_unanswered));
+        assert_true(call_count(&call_unanswered) <= round);
     }
     assert_int_equal(errand_drain(self.runtime, 1, NULL, NULL, &drained), ERRAND_OK);
     assert_int_equal(poll(&polled, 1, 0), 0); /* empty: not readable any more */
-    assert_true(call_count(&call_unanswered) * 20 <= rounds);
     assert_int_equal(self.heard, rounds);
     putter_close(&self);
     race_check(&self.race);
