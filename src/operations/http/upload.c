@@ -133,27 +133,21 @@ take_turn(errand_job *job, upload_state *state)
     errand__seat_answer answer = errand__seat_enter(
         &upload->seat, &state->place, state->ticket, ERRAND__SEAT_OPEN, job);
 
-    state->turned = answer == ERRAND__SEAT_HAS && upload->transfer != NULL;
-    if (answer == ERRAND__SEAT_WAITS)
-        return errand_job_cancelled(job)
-                   ? errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
-                                              "it was cancelled before its turn came")
-                   : ERRAND_PENDING;
-    if (state->turned &&
-        errand_job_cancelled(job)) { /* the next one may have been here */
-        state->turned = false;
+    if (answer == ERRAND__SEAT_GONE ||
+        (answer == ERRAND__SEAT_HAS && upload->transfer == NULL))
+        return errand__operation_failed(
+            job, ERRAND_OPERATION_CLOSED,
+            "it is finished, or what came before on it failed or was cancelled");
+    if (errand_job_cancelled(
+            job)) /* also with its turn: the next one may have been here */
         return errand__operation_failed(job, ERRAND_OPERATION_STOPPED,
                                         "it was cancelled before its turn came");
-    }
-    if (state->turned) {
-        upload->lacks -= upload->lacks == ERRAND_HTTP_SIZE_UNKNOWN ? 0 : state->size;
-        state->left = upload->lacks;
-    }
-    return state->turned
-               ? 0
-               : errand__operation_failed(
-                     job, ERRAND_OPERATION_CLOSED,
-                     "it is finished, or what came before on it failed or was cancelled");
+    if (answer == ERRAND__SEAT_WAITS)
+        return ERRAND_PENDING;
+    state->turned = true;
+    upload->lacks -= upload->lacks == ERRAND_HTTP_SIZE_UNKNOWN ? 0 : state->size;
+    state->left = upload->lacks;
+    return 0;
 }
 
 /* The begin of each poll; first: the transfer was not looked at before.  Answers as the drive's. */
