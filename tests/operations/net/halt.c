@@ -58,13 +58,3 @@ halt_end(net_rig *rig, halt *halted)
     }
     free(halted);
 }
-
-void
-halt_cancel(net_rig *rig, net_result *result)
-{
-    errand_cancel_answer answer;
-
-    assert_int_equal(
-        errand_cancel(rig->runtime, &result->identity, ERRAND_REASON_EXPLICIT, &answer),
-        ERRAND_OK);
-}

@@ -6,9 +6,7 @@
  *
  *     halt *halted = halt_begin(rig);
  *     ... cancel, make the next one, start it ...
- *     halt_end(rig, halted);                    it goes on
- *
- * cancel: as net_cancel, also of what has not begun. */
+ *     halt_end(rig, halted);                    it goes on */
 #include "gate.h"
 #include "net_rig.h"
 
@@ -20,5 +18,4 @@ typedef struct halt {
 
 halt *halt_begin(net_rig *rig);
 void halt_end(net_rig *rig, halt *halted);
-void halt_cancel(net_rig *rig, net_result *result);
 #endif

@@ -109,15 +109,21 @@ net_run(net_rig *rig, errand_spec *spec, net_result *result)
     net_await(rig, result);
 }
 
-void
-net_cancel(net_rig *rig, net_result *result)
+errand_cancel_answer
+net_ask_back(net_rig *rig, net_result *result)
 {
     errand_cancel_answer answer;
 
     assert_int_equal(
         errand_cancel(rig->runtime, &result->identity, ERRAND_REASON_EXPLICIT, &answer),
         ERRAND_OK);
-    assert_int_equal(answer, ERRAND_CANCEL_RUNNING);
+    return answer;
+}
+
+void
+net_cancel(net_rig *rig, net_result *result)
+{
+    assert_int_equal(net_ask_back(rig, result), ERRAND_CANCEL_RUNNING);
 }
 
 void

@@ -42,6 +42,8 @@ int net_teardown(void **state);
 void net_start(net_rig *rig, errand_spec *spec, net_result *result);
 void net_await(net_rig *rig, net_result *result);
 void net_run(net_rig *rig, errand_spec *spec, net_result *result);
+errand_cancel_answer net_ask_back(net_rig *rig,
+                                  net_result *result); /* also what has not begun */
 void net_cancel(net_rig *rig, net_result *result);
 /* Until so many operations have begun and not ended. */
 void net_await_running(net_rig *rig, uint64_t count);

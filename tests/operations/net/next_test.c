@@ -147,7 +147,7 @@ the_next_may_be_made_as_soon_as_one_was_told_to_end(void **state)
         net_await_running(rig, 1);
         halt *halted = halt_begin(rig);
         for (int i = 0; i < ROUNDS; i++) {
-            halt_cancel(rig, &results[i]);
+            net_ask_back(rig, &results[i]);
             assert_int_equal(kinds[k].next(&thing, &spec), ERRAND_OK);
             assert_int_equal(kinds[k].next(&thing, &third), ERRAND_EBUSY);
             net_start(rig, &spec, &results[i + 1]);
@@ -269,7 +269,7 @@ an_input_ends_behind_a_write_that_was_told_to_end(void **state)
     net_await_running(rig, 1);
     halt *halted = halt_begin(rig);
     assert_int_equal(errand_process_end_input(process), ERRAND_EBUSY);
-    halt_cancel(rig, &result);
+    net_ask_back(rig, &result);
     assert_int_equal(errand_process_end_input(process), ERRAND_OK);
     halt_end(rig, halted);
     net_await(rig, &result);
@@ -305,7 +305,7 @@ the_next_wait_hears_how_a_process_ended(void **state)
     net_start(rig, &spec, &result);
     net_await_running(rig, 1);
     halt *halted = halt_begin(rig);
-    halt_cancel(rig, &result);
+    net_ask_back(rig, &result);
     assert_int_equal(errand_spec_process_wait(&spec, process), ERRAND_OK);
     net_start(rig, &spec, &next);
     halt_end(rig, halted);

@@ -40,7 +40,7 @@ pair_first(couple *pair, errand_spec *spec)
     net_start(pair->rig, spec, &pair->first);
     net_await_running(pair->rig, 1);
     pair->halted = halt_begin(pair->rig);
-    halt_cancel(pair->rig, &pair->first);
+    net_ask_back(pair->rig, &pair->first);
 }
 
 /* Until its body has said that it waits. */
@@ -120,7 +120,7 @@ who_is_told_to_end_before_its_turn_leaves_no_trace(void **state)
     pair_begin(&pair, rig);
     accept_pair(&pair, listener);
     for (int i = 0; i < ROUNDS; i++) { /* while the first one has not left */
-        halt_cancel(rig, &pair.second);
+        net_ask_back(rig, &pair.second);
         while (pair.halted->threaded && !pair.second.done)
             net_turn(rig, 1);
         if (!pair.halted->threaded)
@@ -129,7 +129,7 @@ who_is_told_to_end_before_its_turn_leaves_no_trace(void **state)
         assert_int_equal(errand_spec_accept(&spec, listener), ERRAND_OK);
         pair_second(&pair, &spec);
     }
-    halt_cancel(rig, &pair.second);
+    net_ask_back(rig, &pair.second);
     pair_go_on(&pair);
     net_assert_failed(&pair.first, ERRAND_OPERATION_STOPPED);
     assert_int_not_equal(pair.second.outcome, ERRAND_COMPLETED);
@@ -215,7 +215,7 @@ start_late(net_rig *rig, errand_lease *lease, errand_spec *spec, net_result *res
     assert_int_equal(errand_start(lease, spec, result, &result->identity), ERRAND_OK);
     result->started = true;
     gate_await_arrival(gate);
-    halt_cancel(rig, result);
+    net_ask_back(rig, result);
 }
 
 static void
@@ -305,7 +305,7 @@ each_close_hears_that_the_last_one_has_left(void **state)
         assert_int_equal(errand_spec_close(&spec, stream), ERRAND_OK);
         pair_second(&pair, &spec);
         if (cancels)
-            halt_cancel(rig, &pair.second);
+            net_ask_back(rig, &pair.second);
         assert_int_equal(errand_spec_close(&spec, stream), ERRAND_OK);
         assert_int_equal(errand_start(pair.lease, &spec, &third, &third.identity),
                          ERRAND_OK);
@@ -389,7 +389,7 @@ an_item_behind_one_that_failed_is_not_told_that_its_source_was_closed(void **sta
                      ERRAND_OK);
     pair.first.started = true;
     gate_await_arrival(&thing.gate);
-    halt_cancel(rig, &pair.first);
+    net_ask_back(rig, &pair.first);
     assert_int_equal(errand_source_next(source, &spec), ERRAND_OK);
     pair_second(&pair, &spec);
     gate_open(&thing.gate);
