@@ -5,7 +5,7 @@ packages_run="cmake ninja-build gcc libc6-dev pkgconf libxxhash-dev libffi-dev l
     liburing-dev libcurl4-openssl-dev libjemalloc-dev liblua5.4-dev"
 packages_bench="libuv1-dev libglib2.0-dev"
 packages_check="git g++ clang-14 libclang-rt-14-dev llvm-14 clang-format-14 valgrind
-    libcmocka-dev lua5.4 python3 strace
+    libcmocka-dev lua5.4 python3 strace mold
     curl netcat-openbsd wrk"
 packages_kernel="qemu-system-x86 busybox-static cpio"
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # The library's targets.  The same sources are compiled twice:
 #   errand_objects   for errand (shared) and errand_static: hidden visibility
-#   errand_testing   with ERRAND_TESTING=1 and all symbols, for the tests
-# A folder of src adds its files to both by errand_sources(file.c ...).
+#   errand_testing   with ERRAND_TESTING=1, for the tests, which see the internal headers too
+# A folder of src adds its files to both by errand_sources(file.c ...).  With ERRAND_ONE_COPY they are
+# compiled once, and programs have the pause points of the tests, at which nothing ever stops.
 
 find_path(ERRAND_XXHASH_INCLUDE xxhash.h)
 if(NOT ERRAND_XXHASH_INCLUDE)
@@ -121,16 +122,24 @@ errand_describe_library(errand_static)
 set_target_properties(errand_static PROPERTIES OUTPUT_NAME errand EXPORT_NAME static)
 add_library(errand::static ALIAS errand_static)
 
-# Tests see the internal headers too.
-add_library(errand_testing STATIC EXCLUDE_FROM_ALL)
-errand_describe_sources(errand_testing)
+if(ERRAND_ONE_COPY)
+    add_library(errand_testing STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:errand_objects>)
+    target_compile_definitions(errand_objects PRIVATE ERRAND_TESTING=1)
+    set(copies errand_objects)
+else()
+    add_library(errand_testing STATIC EXCLUDE_FROM_ALL)
+    errand_describe_sources(errand_testing)
+    set(copies errand_objects errand_testing)
+endif()
+set_property(GLOBAL PROPERTY ERRAND_COPIES ${copies})
 errand_describe_library(errand_testing)
 target_compile_definitions(errand_testing PUBLIC ERRAND_TESTING=1)
 target_include_directories(errand_testing INTERFACE "${PROJECT_SOURCE_DIR}/src")
 
 function(errand_sources)
+    get_property(copies GLOBAL PROPERTY ERRAND_COPIES)
     foreach(file IN LISTS ARGN)
-        foreach(target errand_objects errand_testing)
+        foreach(target IN LISTS copies)
             target_sources(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
         endforeach()
     endforeach()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # errand_test(name file.c ... [TIMEOUT seconds] [LABELS word ...] [LIBRARIES target ...]
-#             [ENVIRONMENT NAME=value ...] [SERIAL])
+#             [ENVIRONMENT NAME=value ...] [SERIAL] [VARIANTS NAME value ...])
 #   A cmocka program against errand_testing and tests/support.  name mirrors the folder, for
 #   example core_status; the program is <build>/tests/bin/<name>.
 #   TIMEOUT  of the whole program (default 120); each test has a watchdog of its own
@@ -9,6 +9,9 @@
 #            stress: run alone · jemalloc_off: no second program with jemalloc ·
 #            hostile: what stands in tests/hostile has it by itself
 #   SERIAL   never at the same time as another test
+#   VARIANTS runs it once for each value of an environment variable; a run is called <name>_<value>
+# errand_test_rig(name file.c ... [LIBRARIES target ...])
+#   What several tests share, compiled once; they name it among their LIBRARIES.
 # errand_command_test(name COMMAND word ... [TIMEOUT] [LABELS] [ENVIRONMENT] [SERIAL])
 #   Any command; it counts as one test, or as the tests whose result lines it prints in
 #   cmocka's form.
@@ -21,6 +24,24 @@
 
 find_path(ERRAND_CMOCKA_INCLUDE cmocka.h)
 find_library(ERRAND_CMOCKA_LIBRARY cmocka)
+# Hundreds of programs hold the whole library each: here gcc and mold link one in half of the time, clang
+# and gold in two thirds.
+set(errand_test_link "")
+include(CheckLinkerFlag)
+set(linker mold)
+if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
+    set(linker gold)
+endif()
+check_linker_flag(C -fuse-ld=${linker} ERRAND_LINKS_FASTER)
+if(ERRAND_LINKS_FASTER)
+    set(errand_test_link -fuse-ld=${linker})
+endif()
+# A sanitizer looks at the library as it is built for it; the tests' own code need not be fast there.
+set(errand_test_compile "")
+if(ERRAND_SANITIZE)
+    set(errand_test_compile -O0)
+endif()
+
 # What some stages of ./check need and no more: all fuzz targets; the tests labelled smoke.
 add_custom_target(fuzz_all)
 add_custom_target(smoke)
@@ -51,8 +72,18 @@ function(errand_list_test kind name timeout labels environment)
     endif()
 endfunction()
 
+function(errand_test_rig name)
+    cmake_parse_arguments(PARSE_ARGV 1 rig "" "" "LIBRARIES")
+    add_library(${name} STATIC EXCLUDE_FROM_ALL ${rig_UNPARSED_ARGUMENTS})
+    target_link_libraries(${name} PUBLIC errand_test_support ${rig_LIBRARIES}
+        PRIVATE errand_warnings)
+    target_compile_definitions(${name} PRIVATE _GNU_SOURCE=)
+    target_compile_options(${name} PRIVATE ${errand_test_compile})
+endfunction()
+
 function(errand_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "TIMEOUT" "LABELS;LIBRARIES;ENVIRONMENT")
+    cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL" "TIMEOUT"
+        "LABELS;LIBRARIES;ENVIRONMENT;VARIANTS")
     if(NOT test_TIMEOUT)
         set(test_TIMEOUT 120)
     endif()
@@ -63,21 +94,34 @@ function(errand_test name)
     target_link_libraries(${name}_objects PRIVATE errand_testing errand_test_support
         errand_warnings errand_sanitize ${test_LIBRARIES})
     target_compile_definitions(${name}_objects PRIVATE _GNU_SOURCE=)
-    set(programs ${name})
+    target_compile_options(${name}_objects PRIVATE ${errand_test_compile})
+    set(suffixes ":")
     if(ERRAND_TEST_JEMALLOC AND ERRAND_HAS_JEMALLOC AND NOT "jemalloc_off" IN_LIST test_LABELS)
-        list(APPEND programs ${name}_jemalloc)
+        list(APPEND suffixes ":_jemalloc")
     endif()
-    foreach(program IN LISTS programs)
+    list(POP_FRONT test_VARIANTS variable)
+    foreach(suffix IN LISTS suffixes)
+        string(SUBSTRING "${suffix}" 1 -1 suffix) # an empty word would be no item of a list
+        set(program ${name}${suffix})
         add_executable(${program} $<TARGET_OBJECTS:${name}_objects>)
         target_link_libraries(${program} PRIVATE errand_testing errand_test_support
             ${test_LIBRARIES})
+        target_link_options(${program} PRIVATE ${errand_test_link})
         set_target_properties(${program} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
         if("smoke" IN_LIST test_LABELS)
             add_dependencies(smoke ${program})
         endif()
-        errand_list_test(test ${program} ${test_TIMEOUT} "${test_LABELS}"
-            "${test_ENVIRONMENT}" "$<TARGET_FILE:${program}>")
+        if(NOT variable)
+            errand_list_test(test ${program} ${test_TIMEOUT} "${test_LABELS}"
+                "${test_ENVIRONMENT}" "$<TARGET_FILE:${program}>")
+        endif()
+        foreach(value IN LISTS test_VARIANTS)
+            set(run ${name}_${value}${suffix})
+            add_custom_target(${run} DEPENDS ${program}) # to be built by its name
+            errand_list_test(test ${run} ${test_TIMEOUT} "${test_LABELS}"
+                "${test_ENVIRONMENT};${variable}=${value}" "$<TARGET_FILE:${program}>")
+        endforeach()
     endforeach()
     if(TARGET ${name}_jemalloc)
         target_link_libraries(${name}_jemalloc PRIVATE errand_jemalloc)
