@@ -99,6 +99,11 @@ void errand__lua_datagram_push(lua_State *L, errand_datagram *datagram);
 /* Raises where this state listens at that address and the run is seeded. */
 void errand__lua_listener_refuse(lua_State *L, const errand__lua_run *run,
                                  const errand_endpoint *to, const char *operation);
+/* Sets one thing on the stream at index object. */
+errand_status errand__lua_stream_put(lua_State *L, int object,
+                                     errand_stream_option option, uint64_t value);
+
+/* ---- io_stream_options.c -------------------------------------------------------------------------------- */
 /* The option table's fields that are a stream's settings; and their names, for other tables. */
 extern const char *const errand__lua_stream_options[];
 void errand__lua_stream_check(lua_State *L, int index, const char *operation);

@@ -19,10 +19,6 @@ typedef struct stream {
     bool asked; /* bytes were, and did not come: they are out, or nobody heard of them */
 } stream;
 
-const char *const errand__lua_stream_options[] = {
-    "receive_timeout", "send_timeout", "nodelay", "keepalive",
-    "receive_buffer",  "send_buffer",  "linger",  NULL};
-
 void
 errand__lua_stream_push(lua_State *L, errand_stream *own)
 {
@@ -330,62 +326,15 @@ stream_peer(lua_State *L)
     return errand__lua_io_push_endpoint(L, &peer);
 }
 
-typedef struct setting {
-    const char *name;
-    errand_stream_option option;
-    char kind; /* s: seconds as ns; n: a number; b: truth */
-} setting;
-static const setting settings[] = {
-    {"receive_timeout", ERRAND_STREAM_RECEIVE_LIMIT, 's'},
-    {"send_timeout", ERRAND_STREAM_SEND_LIMIT, 's'},
-    {"nodelay", ERRAND_STREAM_NODELAY, 'b'},
-    {"keepalive", ERRAND_STREAM_KEEPALIVE, 'n'},
-    {"receive_buffer", ERRAND_STREAM_RECEIVE_BUFFER, 'n'},
-    {"send_buffer", ERRAND_STREAM_SEND_BUFFER, 'n'},
-    {"linger", ERRAND_STREAM_LINGER, 'b'},
-};
-
-/* Its value in the table of options; a limit that is false is none. */
-static uint64_t
-value_of(lua_State *L, int index, const setting *one, const char *operation)
-{
-    lua_getfield(L, index, one->name);
-    bool off = lua_isboolean(L, -1) && !lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    if (off)
-        return 0;
-    if (one->kind == 's')
-        return errand__lua_io_seconds(L, index, one->name, operation);
-    if (one->kind == 'b')
-        return errand__lua_io_flag(L, index, one->name);
-    return errand__lua_io_number(L, index, one->name, operation, 1 << 30);
-}
-
-void
-errand__lua_stream_check(lua_State *L, int index, const char *operation)
-{
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        value_of(L, index, &settings[i], operation);
-}
-
-void
-errand__lua_stream_settings(lua_State *L, int index, int object, const char *operation)
+errand_status
+errand__lua_stream_put(lua_State *L, int object, errand_stream_option option,
+                       uint64_t value)
 {
     stream *self = luaL_checkudata(L, object, ERRAND__LUA_STREAM);
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        bool given = lua_getfield(L, index, settings[i].name) != LUA_TNIL;
-        lua_pop(L, 1);
-        if (!given)
-            continue;
-        uint64_t value = value_of(L, index, &settings[i], operation);
-        errand_status status = errand_stream_set(self->stream, settings[i].option, value);
-        if (status != ERRAND_OK)
-            errand__lua_error_raise(L, status == ERRAND_EINVAL ? "inval" : "system",
-                                    operation, "%s cannot be set so on this stream",
-                                    settings[i].name);
-        if (settings[i].option == ERRAND_STREAM_LINGER)
-            self->resets = value != 0;
-    }
+    errand_status status = errand_stream_set(self->stream, option, value);
+    if (status == ERRAND_OK && option == ERRAND_STREAM_LINGER)
+        self->resets = value != 0;
+    return status;
 }
 
 static int
