@@ -98,15 +98,14 @@ keep_until(errand__sandbox *pool)
 void
 errand__sandbox_monitor_crash(errand__sandbox *pool, uint64_t now)
 {
-    uint64_t before = pool->crashes[pool->crash_at];
+    uint64_t first; /* of as many as open it; 0: there were not so many yet */
 
     pool->crashes[pool->crash_at] = now;
     pool->crash_at = (pool->crash_at + 1) % pool->crash_limit;
-    if (before != 0 && now - before < pool->crash_window_ns) {
+    first = pool->crashes[pool->crash_at];
+    if (first != 0 && now - first < pool->crash_window_ns) {
         pool->open_until_ns = now + pool->breaker_ns;
         memset(pool->crashes, 0, pool->crash_limit * sizeof *pool->crashes);
-    } else if (pool->crash_limit == 1) {
-        pool->open_until_ns = now + pool->breaker_ns;
     }
 }
 
