@@ -18,7 +18,8 @@ typedef enum shape {
     WINDOW = 2, /* many in flight */
     ECHO = 3,
     REFILL = 4,
-    CRASH = 5 /* a call that ends its process, and the next one */
+    CRASH = 5, /* a call that ends its process, and the next one */
+    AGAIN = 6  /* as REFILL, of the one that has just taken a dead one's place */
 } shape;
 
 static const isolation_peer *const peers[PEERS] = {&isolation_errand, &isolation_fork,
@@ -114,10 +115,14 @@ sample_echo(measured *self)
 static void
 sample_refill(measured *self)
 {
+    bool again = self->config->variant == AGAIN;
+    const struct timespec rest = {.tv_nsec = 20000000}; /* all workers are there again */
     uint64_t ns, count = 0;
     for (int i = 0; i < 25; i++) {
-        if (!self->peer->refill(self->world, &ns, self->out->fault.text))
-            return;
+        nanosleep(&rest, NULL);
+        for (int time = 0; time <= again; time++)
+            if (!self->peer->refill(self->world, &ns, self->out->fault.text))
+                return;
         if (i >= 5)
             self->stamps[count++] = (uint64_t)((double)ns * bench_cycles_per_ns());
         self->out->checked++;
@@ -151,11 +156,11 @@ sample_crash(measured *self)
 static bool
 peer_has(const isolation_peer *peer, uint32_t variant)
 {
-    return variant == WINDOW   ? peer->pump != NULL
-           : variant == ECHO   ? peer->echo != NULL
-           : variant == REFILL ? peer->refill != NULL
-           : variant == CRASH  ? peer->crash != NULL
-                               : true;
+    return variant == WINDOW                       ? peer->pump != NULL
+           : variant == ECHO                       ? peer->echo != NULL
+           : variant == REFILL || variant == AGAIN ? peer->refill != NULL
+           : variant == CRASH                      ? peer->crash != NULL
+                                                   : true;
 }
 
 static const struct { /* by shape */
@@ -166,6 +171,7 @@ static const struct { /* by shape */
     [BUSY] = {sample_trips, "ns", false},    [PARKED] = {sample_trips, "ns", false},
     [WINDOW] = {sample_window, "M/s", true}, [ECHO] = {sample_echo, "us", false},
     [REFILL] = {sample_refill, "us", false}, [CRASH] = {sample_crash, "us", false},
+    [AGAIN] = {sample_refill, "us", false},
 };
 
 static void
@@ -201,6 +207,7 @@ static const bench_config configs[] = {
     {"echo, MiB in flight", {.workers = 1, .in_flight = 1}, 2, 0, 100, false, ECHO},
     {"echo, MiB in flight", {.workers = 1, .in_flight = 64}, 2, 0, 100, false, ECHO},
     {"worker dies, next ready", {.workers = 1, .in_flight = 1}, 2, 0, 0, false, REFILL},
+    {"it dies, too, next ready", {.workers = 1, .in_flight = 1}, 2, 0, 0, false, AGAIN},
     {"crash, next answered", {.workers = 1, .in_flight = 1}, 2, 0, 0, false, CRASH},
     {"crash, next answered", {.workers = 2, .in_flight = 1}, 2, 0, 0, false, CRASH},
 };
@@ -229,6 +236,8 @@ aim(bench_row *row, uint32_t config, uint32_t peer)
         break;
     case REFILL:
         bench_row_aim(row, BENCH_AIM_VALUE, 1500);
+        /* fall through */
+    case AGAIN:
         snprintf(row->peer, sizeof row->peer, "posix_spawn of true");
         break;
     default:

@@ -216,7 +216,7 @@ refill(void *opaque, uint64_t *out_ns, char *text)
         if (!good(self, "errand_sandbox_snapshot_read",
                   errand_sandbox_snapshot_read(self->executor, &now)))
             return false;
-    } while (now.started == before.started || now.ready == 0);
+    } while (now.crashed == before.crashed || now.ready == 0);
     *out_ns = bench_now() - start;
     return true;
 }

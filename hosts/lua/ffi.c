@@ -317,11 +317,17 @@ library_sandbox(lua_State *L)
         const char *name;
         uint64_t value;
     } fields[] = {
-        {"ready", snapshot.ready},       {"busy", snapshot.busy},
-        {"starting", snapshot.starting}, {"dying", snapshot.dying},
-        {"started", snapshot.started},   {"recycled", snapshot.recycled},
-        {"crashed", snapshot.crashed},   {"killed", snapshot.killed},
-        {"layers", snapshot.layers},     {"landlock_abi", snapshot.landlock_abi},
+        {"ready", snapshot.ready},
+        {"busy", snapshot.busy},
+        {"starting", snapshot.starting},
+        {"dying", snapshot.dying},
+        {"reserve", snapshot.reserve},
+        {"started", snapshot.started},
+        {"recycled", snapshot.recycled},
+        {"crashed", snapshot.crashed},
+        {"killed", snapshot.killed},
+        {"layers", snapshot.layers},
+        {"landlock_abi", snapshot.landlock_abi},
         {"degraded", snapshot.degraded},
     };
     lua_createtable(L, 0, 13);

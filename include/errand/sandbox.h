@@ -136,6 +136,9 @@ const char errand_sandbox_header[] = __FILE__;
  *     and the guard of saved pointers in common with each other (on x86-64 not that of stacks): who learns
  *     one worker's addresses knows those of the next.  Where it fails, hangs (0.5 s) or may not be had,
  *     workers are started without.  NO_TEMPLATE: never.
+ *   Reserve: while there is a template, one worker more than there are to be is kept ready and given no job
+ *     (not with 256).  It takes the place of the next that ends, at once; then another is started.  So only
+ *     one that ends right after another has to be waited for.  NO_TEMPLATE: none.
  *   Workers above workers_min, once started, stay until they are recycled.
  *   The program: worker_path; if NULL, libexec/errand-worker in the folder of the file that holds
  *     this code (the library, or the program that it was linked into) and in the four above it; then, with
@@ -224,6 +227,8 @@ typedef struct errand_sandbox_snapshot {
     bool breaker_open;
     char text[256];  /* why: of the last start that failed, or of degraded */
     uint64_t forked; /* of started: by the template */
+    uint32_t
+        reserve; /* 1: a worker stands by to take the place of the next one that ends */
 } errand_sandbox_snapshot;
 /* Thread: [any].   Errors: EINVAL (NULL, struct_size, or no sandbox) · EFORKED. */
 ERRAND_API ERRAND_MUST_USE errand_status errand_sandbox_snapshot_read(

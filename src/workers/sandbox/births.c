@@ -45,7 +45,7 @@ errand__template_uncount(errand__sandbox *pool)
 static errand__sandbox_slot *
 find_asked(errand__sandbox *pool, uint32_t ticket)
 {
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         if (ticket != 0 && pool->slots[i].ticket == ticket &&
             errand__template_owes(&pool->slots[i]))
             return &pool->slots[i];

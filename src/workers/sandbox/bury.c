@@ -97,8 +97,12 @@ become_ready(errand__sandbox_slot *slot, uint64_t now)
     pool->counts.layers = slot->layers;
     pool->counts.landlock_abi = slot->landlock_abi;
     pool->counts.degraded = pool->policy.values.want_layers & ~slot->layers;
-    errand__list_append(&pool->idle, &slot->idle);
-    errand__slot_move(slot, ERRAND__SLOT_IDLE);
+    if (slot->reserve) {
+        errand__slot_move(slot, ERRAND__SLOT_RESERVE);
+    } else {
+        errand__list_append(&pool->idle, &slot->idle);
+        errand__slot_move(slot, ERRAND__SLOT_IDLE);
+    }
     errand__lock_release(&pool->lock);
     errand__sandbox_monitor_tell(pool);
 }
@@ -167,6 +171,21 @@ tend_idle(errand__sandbox_slot *slot, uint64_t now, bool closing)
     }
 }
 
+static void
+tend_reserve(errand__sandbox_slot *slot, uint64_t now, bool closing)
+{
+    errand__sandbox *pool = slot->pool;
+
+    if (!slot->died && !closing)
+        return;
+    slot->intent = slot->died ? ERRAND__INTENT_NONE : ERRAND__INTENT_CLOSE;
+    errand__slot_move(slot, ERRAND__SLOT_DYING);
+    if (slot->died) {
+        count(pool, &pool->counts.crashed);
+        errand__sandbox_monitor_crash(pool, now);
+    }
+}
+
 /* Its worker has died, or its time is over; the slot is in hand. */
 static void
 end_job(errand__sandbox_slot *slot, errand__slot_intent intent, uint64_t now)
@@ -222,12 +241,14 @@ tend_busy(errand__sandbox_slot *slot, uint64_t now)
     }
 }
 
-static void
-tend_dying(errand__sandbox_slot *slot, uint64_t now)
+void
+errand__sandbox_monitor_end(errand__sandbox_slot *slot, uint64_t now)
 {
     errand__sandbox *pool = slot->pool;
     errand__worker_end end;
 
+    if (errand__slot_phase_of(slot) != ERRAND__SLOT_DYING)
+        return;
     if (!slot->died) {
         if (!slot->killed) {
             errand__lock_acquire(&pool->lock);
@@ -269,9 +290,10 @@ errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now)
         if (slot->died || closing)
             slot->pool->tick = true;
         break;
+    case ERRAND__SLOT_RESERVE:
+        tend_reserve(slot, now, closing);
+        break;
     default:
         break;
     }
-    if (errand__slot_phase_of(slot) == ERRAND__SLOT_DYING)
-        tend_dying(slot, now);
 }

@@ -49,6 +49,9 @@ take_config(errand__sandbox *pool, const errand_sandbox_config *config)
     errand__template_init(&pool->template,
                           !pool->launcher.templates ||
                               (config->flags & ERRAND_SANDBOX_NO_TEMPLATE) != 0);
+    pool->slot_count = pool->workers_max;
+    if (!pool->template.off && pool->slot_count < ERRAND__SANDBOX_MOST)
+        pool->slot_count++;
     pool->crash_limit = config->crash_limit != 0 ? config->crash_limit : 8;
     pool->crash_window_ns =
         config->crash_window_ns != 0 ? config->crash_window_ns : SECOND;
@@ -72,16 +75,16 @@ make_slots(errand__sandbox *pool)
                          pool->body_size + pool->reply_size;
     pool->response_room =
         errand__whole_pages(sizeof(errand__wire_response)) + pool->response_size;
-    pool->slots = errand__mem_map(pool->workers_max * sizeof *pool->slots);
+    pool->slots = errand__mem_map(pool->slot_count * sizeof *pool->slots);
     pool->addresses =
-        mmap(NULL, pool->workers_max * (pool->request_room + pool->response_room),
+        mmap(NULL, pool->slot_count * (pool->request_room + pool->response_room),
              PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pool->addresses == MAP_FAILED)
         pool->addresses = NULL;
     pool->crashes = errand__mem_alloc(NULL, pool->crash_limit * sizeof *pool->crashes);
     if (pool->slots == NULL || pool->addresses == NULL || pool->crashes == NULL)
         return false;
-    for (uint32_t i = 0; i < pool->workers_max; i++) {
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
         errand__sandbox_slot *slot = &pool->slots[i];
         char *at = pool->addresses + i * (pool->request_room + pool->response_room);
 

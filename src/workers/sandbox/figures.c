@@ -6,7 +6,7 @@
 void
 errand__sandbox_count(const errand__sandbox *pool, errand_sandbox_snapshot *out)
 {
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         switch (errand__slot_phase_of(&pool->slots[i])) {
         case ERRAND__SLOT_STARTING:
             out->starting++;
@@ -20,6 +20,9 @@ errand__sandbox_count(const errand__sandbox *pool, errand_sandbox_snapshot *out)
             break;
         case ERRAND__SLOT_DYING:
             out->dying++;
+            break;
+        case ERRAND__SLOT_RESERVE:
+            out->reserve++;
             break;
         default:
             break;

@@ -151,7 +151,7 @@ next_moment(errand__sandbox *pool)
 {
     uint64_t next = UINT64_MAX;
 
-    for (uint32_t i = 0; i < pool->workers_max; i++) {
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
         errand__sandbox_slot *slot = &pool->slots[i];
         unsigned phase = atomic_load_explicit(&slot->phase, memory_order_seq_cst);
         uint64_t moment = UINT64_MAX, kill;
@@ -231,7 +231,7 @@ hear(errand__sandbox *pool, int timeout_ms)
 static bool
 all_gone(const errand__sandbox *pool)
 {
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         if (errand__slot_phase_of(&pool->slots[i]) != ERRAND__SLOT_EMPTY)
             return false;
     return pool->template.phase == ERRAND__TEMPLATE_NONE;
@@ -250,15 +250,20 @@ run_monitor(void *arg)
         uint64_t now = errand__clock_now();
 
         pool->tick = false;
-        for (uint32_t i = 0; i < pool->workers_max; i++)
+        for (uint32_t i = 0; i < pool->slot_count; i++)
             errand__sandbox_monitor_tend(&pool->slots[i], now);
+        if (!closing) { /* first what somebody may wait for */
+            errand__sandbox_step_in(pool, now);
+            errand__sandbox_pump(pool, &pool->monitor_hand);
+        }
+        for (uint32_t i = 0; i < pool->slot_count; i++)
+            errand__sandbox_monitor_end(&pool->slots[i], now);
         errand__template_tend(pool, now, closing);
         if (keep_until(pool) <= now)
             errand__sandbox_keep_end(pool);
         if (closing && all_gone(pool))
             break;
         if (!closing) {
-            errand__sandbox_pump(pool, &pool->monitor_hand);
             errand__sandbox_refill(pool, now);
             errand__template_consider(pool, now);
             if (atomic_load_explicit(&pool->watching, memory_order_seq_cst) == 1)

@@ -91,7 +91,7 @@ sandbox_detach(errand_lease *lease, uint64_t deadline_ns)
     if (deadline_ns < least)
         deadline_ns = least; /* what is in a hand is there for a moment only */
     errand__place_empty(place);
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         while (
             (atomic_load_explicit(&place->busy[i / 64], memory_order_acquire) >> i % 64 &
              1) != 0 && /* Pairs: place-busy */
@@ -126,14 +126,14 @@ sandbox_forget(errand_lease *lease)
 void
 errand__sandbox_free(errand__sandbox *pool)
 {
-    for (uint32_t i = 0; pool->slots != NULL && i < pool->workers_max; i++)
+    for (uint32_t i = 0; pool->slots != NULL && i < pool->slot_count; i++)
         errand__mem_free(NULL, pool->slots[i].gathered.bytes,
                          pool->slots[i].gathered.room);
     if (pool->addresses != NULL)
         munmap(pool->addresses,
-               pool->workers_max * (pool->request_room + pool->response_room));
+               pool->slot_count * (pool->request_room + pool->response_room));
     if (pool->slots != NULL)
-        errand__mem_unmap(pool->slots, pool->workers_max * sizeof *pool->slots);
+        errand__mem_unmap(pool->slots, pool->slot_count * sizeof *pool->slots);
     for (uint32_t i = 0; i < pool->path_count; i++)
         close(pool->path_fds[i]);
     if (pool->kick_fd >= 0)

@@ -42,6 +42,7 @@ struct errand__sandbox {
     uint32_t path_count; /* that are open */
     errand__launcher launcher;
     uint32_t workers_min, workers_max, crash_limit, processors;
+    uint32_t slot_count; /* workers_max, and one for the reserve where there may be one */
     uint64_t crash_window_ns, breaker_ns;
     size_t body_size, reply_size, response_size; /* of parts of the files */
     size_t request_room, response_room;          /* addresses of one slot */
@@ -187,13 +188,16 @@ void errand__sandbox_monitor_start_failed(errand__sandbox *pool, errand_status s
 void errand__sandbox_monitor_start_blamed(errand__sandbox *pool, const char *text);
 void errand__sandbox_monitor_tell(errand__sandbox *pool); /* create waits for it */
 /* refill.c */
-/* Starts what is to be started now. */
+/* Starts what is to be started now.  step_in: the reserve takes a place before that, if one is free. */
 void errand__sandbox_refill(errand__sandbox *pool, uint64_t now);
+void errand__sandbox_step_in(errand__sandbox *pool, uint64_t now);
 /* The slot's worker is known: watches for its end.  False: it is ended, and the start has failed. */
 bool errand__sandbox_heed_worker(errand__sandbox_slot *slot, const char *program);
 /* bury.c */
 void errand__sandbox_monitor_bury(errand__sandbox_slot *slot);
+/* tend: sees what has become of the worker.  end: kills one that is to end, and buries a dead one. */
 void errand__sandbox_monitor_tend(errand__sandbox_slot *slot, uint64_t now);
+void errand__sandbox_monitor_end(errand__sandbox_slot *slot, uint64_t now);
 
 /* watcher.c */
 void errand__watcher_wake(errand__sandbox *pool);

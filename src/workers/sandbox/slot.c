@@ -165,7 +165,7 @@ errand__slot_prepare(errand__sandbox_slot *slot, errand__worker_files *out_files
     slot->pid = -1;
     slot->fd = -1;
     slot->ticket = 0;
-    slot->died = slot->killed = slot->settled = slot->borrowed = false;
+    slot->died = slot->killed = slot->settled = slot->borrowed = slot->reserve = false;
     return 0;
 }
 

@@ -22,7 +22,8 @@ typedef enum errand__slot_phase {
     ERRAND__SLOT_IDLE = 2,     /* in the pool's list: whoever has the lock */
     ERRAND__SLOT_BUSY = 3,     /* a job is out, nobody looks */
     ERRAND__SLOT_HELD = 4,     /* somebody has it in hand */
-    ERRAND__SLOT_DYING = 5     /* to be killed, or dead and not buried.  Monitor */
+    ERRAND__SLOT_DYING = 5,    /* to be killed, or dead and not buried.  Monitor */
+    ERRAND__SLOT_RESERVE = 6   /* ready, for the place of one that ends.  Monitor */
 } errand__slot_phase;
 typedef enum errand__slot_intent { /* why the host ends a worker; the first reason counts */
                                    ERRAND__INTENT_NONE = 0,
@@ -98,6 +99,8 @@ typedef struct errand__sandbox_slot {
     int lifeline; /* the writing end: the worker ends with it; -1 = none */
     errand__group group;
     bool died, killed;
+    bool reserve;  /* it is in reserve, or will be */
+    uint64_t user; /* who started it */
     uint64_t again_ns,
         pace_ns; /* killed: when it is tried again, and how long that was put off */
     /* Watcher's: the upper half of an answer that its owner had not taken at the last nap. */

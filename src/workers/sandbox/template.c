@@ -148,7 +148,7 @@ kill_group(errand__sandbox *pool)
     if (errand__pidfd_is_child(self->fd))
         (void)kill(-self->pid, SIGKILL);
     errand__lifeline_cut(&self->lifeline);
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         if (errand__template_owes(&pool->slots[i]))
             errand__slot_cut(&pool->slots[i]);
 }
@@ -190,7 +190,7 @@ reap_group(const errand__template *self)
 static void
 free_slots(errand__sandbox *pool)
 {
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         if (errand__template_owes(&pool->slots[i])) {
             errand__sandbox_monitor_bury(&pool->slots[i]);
             errand__template_uncount(pool);
@@ -235,7 +235,7 @@ errand__template_moment(const errand__sandbox *pool)
 static bool
 is_late(errand__sandbox *pool, uint64_t now)
 {
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         if (errand__template_owes(&pool->slots[i]) &&
             now - pool->slots[i].started_ns > ASK_NS && now > pool->slots[i].started_ns)
             return true;
@@ -268,7 +268,7 @@ errand__template_consider(errand__sandbox *pool, uint64_t now)
     if (self->off || !self->wanted || self->phase != ERRAND__TEMPLATE_NONE ||
         now < self->retry_ns || now < pool->open_until_ns || now < pool->retry_ns)
         return;
-    for (uint32_t i = 0; i < pool->workers_max; i++) {
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
         unsigned phase = errand__slot_phase_of(&pool->slots[i]);
 
         if (phase == ERRAND__SLOT_STARTING)

@@ -89,7 +89,7 @@ gather(errand__sandbox *pool, bool all, watched *out)
 {
     out->count = 1;
     out->more = out->told = false;
-    for (uint32_t i = 0; i < pool->workers_max; i++) {
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
         errand__sandbox_slot *slot = &pool->slots[i];
         unsigned phase = errand__slot_phase_of(slot);
         bool starting = phase == ERRAND__SLOT_STARTING;
@@ -180,7 +180,7 @@ look_again(errand__sandbox *pool)
 {
     bool found = false;
 
-    for (uint32_t i = 0; i < pool->workers_max; i++) {
+    for (uint32_t i = 0; i < pool->slot_count; i++) {
         errand__sandbox_slot *slot = &pool->slots[i];
         unsigned quiet, now;
 
@@ -284,7 +284,7 @@ errand__watcher_tend(errand__sandbox *pool)
 {
     if (atomic_load_explicit(&pool->watching, memory_order_seq_cst) != 3)
         return;
-    for (uint32_t i = 0; i < pool->workers_max; i++)
+    for (uint32_t i = 0; i < pool->slot_count; i++)
         if (errand__slot_phase_of(&pool->slots[i]) == ERRAND__SLOT_BUSY) {
             pool->tick = true;
             errand__slot_look(&pool->slots[i], &pool->monitor_hand);

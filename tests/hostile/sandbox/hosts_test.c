@@ -126,6 +126,7 @@ run_out_of_descriptors(void *arg)
 {
     struct rlimit few, before;
     hostile_pool pool;
+    int right = 0;
 
     (void)arg;
     CHECK(begin(&pool, NULL, 1, 1));
@@ -135,9 +136,10 @@ run_out_of_descriptors(void *arg)
     few = before;
     few.rlim_cur = 3;
     setrlimit(RLIMIT_NOFILE, &few);
-    CHECK(hostile_run(&pool, "job_ok", NULL, 0, 0) ==
-          ENDS_OK); /* the one that is there */
-    CHECK(hostile_run(&pool, "job_ok", NULL, 0, 0) == ENDS_SPAWN);
+    while (hostile_run(&pool, "job_ok", NULL, 0, 0) == ENDS_OK)
+        right++;
+    CHECK(right == 1 || right == 2); /* those that are there: the reserve may be */
+    CHECK(pool.ends == ENDS_SPAWN);
     setrlimit(RLIMIT_NOFILE, &before);
     for (int i = 0; i < 600 && pool.ends != ENDS_OK; i++, usleep(50000))
         (void)hostile_run(&pool, "job_ok", NULL, 0, 0);

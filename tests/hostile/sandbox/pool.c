@@ -176,7 +176,8 @@ hostile_settle(hostile_pool *self)
         errand_sandbox_snapshot now = {.struct_size = sizeof now};
 
         if (errand_sandbox_snapshot_read(self->executor, &now) == ERRAND_OK &&
-            now.busy + now.starting + now.dying == 0 && now.ready == self->rest)
+            now.busy + now.starting + now.dying == 0 && now.ready == self->rest &&
+            (now.forked == 0 || now.reserve == 1))
             return true;
         nanosleep(&nap, NULL);
     }

@@ -151,8 +151,9 @@ check_counts(crowd *self, uint64_t jobs)
     wrong += now.completed + codes != jobs;
     wrong += sandbox.breaker_open || sandbox.refused_starts != 0;
     /* Each that was started is there, or ended in one of three ways. */
-    wrong += sandbox.started != sandbox.ready + sandbox.busy + sandbox.starting +
-                                    sandbox.recycled + sandbox.crashed + sandbox.killed;
+    wrong += sandbox.started != sandbox.ready + sandbox.reserve + sandbox.busy +
+                                    sandbox.starting + sandbox.recycled +
+                                    sandbox.crashed + sandbox.killed;
     if (wrong != 0)
         printf(
             "[  WRONG   ] counts: accepted %llu drained %llu completed %llu failed %llu "

@@ -231,7 +231,7 @@ check.test("calls_run_at_the_same_time", function()
         for name in pairs(pool) do names[#names + 1] = name end
         table.sort(names)
         equal(table.concat(names, " "), "breaker_open busy crashed degraded dying killed "
-              .. "landlock_abi layers ready recycled started starting text")
+              .. "landlock_abi layers ready recycled reserve started starting text")
     end)
 end)
 

@@ -40,16 +40,10 @@ count_groups(char *only, size_t size)
 static int
 group_setup(void **state)
 {
-    static errand_entry entry = {NULL, "probe", NULL};
     rig *self;
 
-    entry.library = test_reachable(ERRAND_TEST_HOSTILE);
-    rig_setup(state);
+    probe_setup(state);
     self = *state;
-    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
-    self->policy.entries = &entry;
-    self->policy.entry_count = 1;
-    self->config.crash_limit = 1000;
     self->policy.memory_bytes = UINT64_C(64) << 20;
     self->policy.want_layers = self->policy.require_layers = LAYERS;
     return 0;

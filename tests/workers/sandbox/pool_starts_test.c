@@ -128,18 +128,10 @@ __clone(int (*body)(void *), void *stack, int flags, void *arg, ...)
 static int
 starts_setup(void **state)
 {
-    static errand_entry entry = {NULL, "probe", NULL};
     rig *self;
 
-    entry.library = test_reachable(ERRAND_TEST_HOSTILE);
-    rig_setup(state);
+    probe_setup(state);
     self = *state;
-    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
-    self->policy.entries = &entry;
-    self->policy.entry_count = 1;
-    self->config.policy = &self->policy;
-    self->config.worker_path = test_reachable(ERRAND_TEST_WORKER);
-    self->config.crash_limit = 1000;
     self->config.flags =
         ERRAND_SANDBOX_NO_TEMPLATE; /* pool_template_test is about those */
     return 0;

@@ -21,16 +21,7 @@
 static int
 template_setup(void **state)
 {
-    static errand_entry entry = {NULL, "probe", NULL};
-    rig *self;
-
-    entry.library = test_reachable(ERRAND_TEST_HOSTILE);
-    rig_setup(state);
-    self = *state;
-    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
-    self->policy.entries = &entry;
-    self->policy.entry_count = 1;
-    self->config.crash_limit = 1000;
+    probe_setup(state);
     return 0;
 }
 
@@ -402,23 +393,6 @@ a_template_that_fails_is_tried_later_and_later(void **state)
 
 /* ---- who asks ---------------------------------------------------------------------------------------------- */
 
-static unsigned
-user_of(int32_t pid)
-{
-    char path[64], line[128];
-    unsigned user = 0, found = 0;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    file = fopen(path, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL)
-        found += sscanf(line, "Uid: %u", &user) == 1;
-    fclose(file);
-    assert_int_equal(found, 1);
-    return user;
-}
-
 /* A host that was root when its template was started, whose workers are whoever it is. */
 static void
 give_up_root(rig *self)
@@ -426,13 +400,13 @@ give_up_root(rig *self)
     self->policy.want_layers =
         ERRAND_LAYER_NO_NEW_PRIVS | ERRAND_LAYER_SECCOMP | ERRAND_LAYER_RLIMITS;
     rig_begin(self);
-    assert_int_equal(user_of(next_forked(self)), 0);
+    assert_int_equal(process_user(next_forked(self)), 0);
     assert_int_equal(setgroups(0, NULL), 0);
     assert_int_equal(setresgid(1, 1, 1), 0);
     assert_int_equal(setresuid(1, 1, 1), 0);
     next_worker(self); /* that one was there before */
-    assert_int_equal(user_of(next_worker(self)), 1);
-    assert_int_equal(user_of(next_forked(self)), 1);
+    assert_int_equal(process_user(next_worker(self)), 1);
+    assert_int_equal(process_user(next_forked(self)), 1);
     rig_end(self);
 }
 

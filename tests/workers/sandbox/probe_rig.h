@@ -8,6 +8,40 @@
 #include "pool_rig.h"
 #include "reach.h"
 
+/* A rig whose real workers know the probe. */
+static inline void
+probe_setup(void **state)
+{
+    static errand_entry entry = {NULL, "probe", NULL};
+    rig *self;
+
+    entry.library = test_reachable(ERRAND_TEST_HOSTILE);
+    rig_setup(state);
+    self = *state;
+    self->worker_path = test_reachable(ERRAND_TEST_WORKER);
+    self->policy.entries = &entry;
+    self->policy.entry_count = 1;
+    self->config.crash_limit = 1000;
+}
+
+/* The real user of a process. */
+static inline unsigned
+process_user(int32_t pid)
+{
+    char path[64], line[128];
+    unsigned user = 0, found = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL)
+        found += sscanf(line, "Uid: %u", &user) == 1;
+    fclose(file);
+    assert_int_equal(found, 1);
+    return user;
+}
+
 static inline const rig_news *
 await_one(rig *self, const errand_spec *spec)
 {
